@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tenure_host::{log_readers, read};
+use tenure_host::{read, system};
 
 use crate::dispatchers;
 use crate::location::store_place;
@@ -59,7 +59,7 @@ fn long_log(store: &str) -> Option<String> {
         return None;
     }
     let index = format!("{store}-shm");
-    let readers = log_readers::of(Path::new(&index));
+    let readers = system::readers_of_log(Path::new(&index));
     let readers: Vec<String> = readers
         .into_iter()
         .map(|reader| format!("pid {} ({})", reader.pid, reader.name))

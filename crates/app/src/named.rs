@@ -10,7 +10,7 @@ use tenure_core::process::Ancestor;
 use tenure_core::registration::RegistrationSource;
 use tenure_core::world::World;
 use tenure_host::process::{self, IdentifyError};
-use tenure_host::running;
+use tenure_host::{running, system};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::{RegisterRequest, Subject};
 
@@ -59,7 +59,7 @@ pub fn adoption(context: &Context, pid: u32) -> Result<(u32, RegisterRequest), P
         let hint = Hint::run("register", args, "to register any process");
         return Err(Problem::new(Class::Invalid, "invalid", message, hint));
     };
-    let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
+    let dir = system::working_dir(pid).map_err(|error| {
         let why = error.to_string();
         unidentified(&IdentifyError::Unreadable { pid, why }, hint())
     })?;

@@ -8,7 +8,7 @@ use tenure_app::store_place::StorePlace;
 use tenure_core::world::World;
 use tenure_host::env::{self, Environment};
 use tenure_host::state_dir::StateDir;
-use tenure_host::{log_readers, running};
+use tenure_host::{running, system};
 use tenure_service::answer::Hint;
 
 use crate::backup;
@@ -74,7 +74,7 @@ pub fn log(patient: &mut Patient) -> Found {
         bytes >> 10
     );
     let mut finding = Finding::warning(Code::StoreLogLong, what);
-    let readers = log_readers::of(&file.with_extension("db-shm"));
+    let readers = system::readers_of_log(&file.with_extension("db-shm"));
     let own = std::process::id();
     for reader in readers.iter().filter(|reader| reader.pid != own) {
         finding = finding.seen(format!("process {} ({}) reads it", reader.pid, reader.name));

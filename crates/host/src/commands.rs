@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_core::process::{Process, RunState};
 
 use crate::env::Environment;
-use crate::stat::View;
+use crate::system::view::View;
 use crate::{process_terminal, system};
 
 /// How many threads and children are read at most.

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::system;
+
 /// What the kernel appends to the name of a deleted directory.
 const GONE: &[u8] = b" (deleted)";
 
@@ -15,7 +17,7 @@ pub fn current() -> Option<PathBuf> {
 /// The name of the working directory, which may no longer exist; the root if unknown.
 pub fn name() -> PathBuf {
     current().unwrap_or_else(|| {
-        let link = fs_err::read_link("/proc/self/cwd");
+        let link = system::own_working_dir();
         link.map_or_else(|_| PathBuf::from("/"), |link| name_of(&link))
     })
 }

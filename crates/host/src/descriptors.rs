@@ -6,15 +6,13 @@ use tenure_core::ignore::Ignore;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
+use crate::system;
+
 /// Keeps every descriptor from 3 on, except one, from programs that this process starts later. A process that stays
 /// must not hold the pipes of the one that happened to start it.
 pub fn pass_on_only(kept: RawFd) -> io::Result<()> {
-    let mut open: Vec<RawFd> = Vec::new();
-    for entry in fs_err::read_dir("/proc/self/fd")?.flatten() {
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.parse::<RawFd>().ok());
-        open.extend(number.filter(|number| *number > 2 && *number != kept));
-    }
+    let is_ours = |number: &RawFd| *number > 2 && *number != kept;
+    let open: Vec<RawFd> = system::own_descriptors()?.filter(is_ours).collect();
     for number in open {
         #[expect(
             unsafe_code,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::read;
+use crate::system;
 
 pub fn var(name: &str) -> Option<OsString> {
     std::env::var_os(name)
@@ -43,8 +43,7 @@ pub struct Environment(Vec<u8>);
 impl Environment {
     /// None if the process is gone, belongs to another user, or its environment reads as empty.
     pub fn of(pid: u32) -> Option<Self> {
-        let path = PathBuf::from(format!("/proc/{pid}/environ"));
-        let bytes = read::start(&path, MAX_LENGTH).ok()?;
+        let bytes = system::environment(pid, MAX_LENGTH).ok()?;
         (!bytes.is_empty()).then_some(Self(bytes))
     }
 

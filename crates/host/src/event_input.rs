@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::system;
+
 /// How much of an event is kept.
 const MAX_LENGTH: usize = 1 << 20;
 /// After this much silence, the event is checked for completeness.
@@ -97,8 +99,7 @@ impl<R: BufRead> EventLines<R> {
 /// Puts an event back, so that a program that this process executes reads it from stdin.
 pub fn put_back(event: &[u8]) -> io::Result<()> {
     use std::io::{Seek, Write};
-    let memory = rustix::fs::memfd_create("event", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut memory = std::fs::File::from(memory);
+    let mut memory = system::unnamed_file("event")?;
     memory.write_all(event)?;
     memory.rewind()?;
     rustix::stdio::dup2_stdin(&memory)?;

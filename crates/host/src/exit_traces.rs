@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use tenure_core::agent::Traces;
 use tenure_core::process::{Observer, Process};
 
-use crate::{read, system};
+use crate::system;
 
 /// How long before its directory a process may seem to have started; the kernel counts in hundredths of a
 /// second.
@@ -26,8 +26,6 @@ const EARLY: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(10);
 /// How long a start may take to remove what others left.
 const CLEARS: Duration = Duration::from_millis(500);
-/// Longer than the kernel's table of locks.
-const MAX_LENGTH: u64 = 4 << 20;
 
 /// Whether a process that is gone exited by itself; `None` if unknown.
 pub(crate) fn was_orderly(
@@ -43,10 +41,10 @@ pub(crate) fn was_orderly(
     let began = moment(gone.start.ticks)?;
     let folder = home.join(traces.folder);
     let found = left(traces, home, &folder)?;
-    let locks = read::text(Path::new("/proc/locks"), MAX_LENGTH).ok()?;
+    let locked = system::locked_inodes().ok()?;
     let is_its_own = |trace: &Trace| {
         let made = trace.made + EARLY >= began && trace.made <= began + LATE;
-        made && !trace.is_daemon_s && !is_held(&locks, trace.inode)
+        made && !trace.is_daemon_s && !locked.contains(&trace.inode)
     };
     if found.iter().any(is_its_own) {
         return Some(false);
@@ -79,12 +77,6 @@ fn left(traces: &Traces, home: &Path, folder: &Path) -> Option<Vec<Trace>> {
         });
     }
     Some(found)
-}
-
-fn is_held(locks: &str, inode: u64) -> bool {
-    let ending = format!(":{inode}");
-    let mut words = locks.lines().flat_map(str::split_whitespace);
-    words.any(|word| word.ends_with(&ending))
 }
 
 /// The wall-clock time this many ticks after the boot.

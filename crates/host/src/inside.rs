@@ -3,12 +3,11 @@
 //! Processes of other users cannot be inspected and are skipped. A process of this user that cannot
 //! be read is reported, because it may be inside.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use tenure_core::process::RunState;
 
-use crate::stat::View;
+use crate::system::view::View;
 use crate::unseen::Unseen;
 use crate::{boot, process, system};
 
@@ -33,23 +32,19 @@ pub fn find(dir: &Path) -> Inside {
         inside.doubt = Some(Unseen::ForeignProc.to_string());
         return inside;
     }
-    let entries = match fs_err::read_dir("/proc") {
-        Ok(entries) => entries,
+    let pids = match system::pids() {
+        Ok(pids) => pids,
         Err(error) => {
             inside.doubt = Some(Unseen::Unlisted(error).to_string());
             return inside;
         }
     };
     let user = rustix::process::geteuid().as_raw();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        if entry.metadata().map(|found| found.uid()).ok() != Some(user) {
+    for pid in pids.flatten() {
+        if system::owner(pid).ok() != Some(user) {
             continue;
         }
-        match fs_err::read_link(entry.path().join("cwd")) {
+        match system::working_dir(pid) {
             Ok(cwd) if cwd.starts_with(dir) => inside.found.push(Occupant {
                 pid,
                 program: process::looks(pid).comm,

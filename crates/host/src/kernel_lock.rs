@@ -33,8 +33,7 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,8 +45,9 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 
 use crate::digest::sha256;
 use crate::file;
-use crate::lock_wait::{FileId, Passing, block, block_within, says_that_it_holds};
+use crate::lock_wait::{FileId, Passing, block, block_within};
 use crate::path_error::refused;
+use crate::system;
 
 pub use crate::lock_wait::Sharing;
 
@@ -197,9 +197,6 @@ struct HeldHere {
 
 /// Locks that this process holds, each with the location that took it first.
 static HELD_HERE: LazyLock<Mutex<HashMap<FileId, HeldHere>>> = LazyLock::new(Mutex::default);
-
-/// Set in the flags of a descriptor that other programs do not inherit.
-const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 impl LockDir {
     /// Opens the directory; creates it with mode 0700 if it is missing.
@@ -352,51 +349,34 @@ fn inherited(id: FileId) -> bool {
         Some(at_first) => at_first,
         None => {
             let Ok(open) = descriptors() else {
-                // Without /proc, inherited descriptors are invisible.
+                // Where they cannot be listed, inherited descriptors are invisible.
                 return false;
             };
-            let may_be_passed_on = |descriptor: &str| {
-                let flags = fdinfo(descriptor).as_deref().and_then(flags_of);
-                flags.is_none_or(|flags| flags & CLOSE_ON_EXEC == 0)
+            let may_be_passed_on = |descriptor: RawFd| {
+                let closes = system::own_descriptor(descriptor).and_then(|one| one.closes_on_exec);
+                closes != Some(true)
             };
             AT_FIRST.get_or_init(|| {
-                open.filter(|(descriptor, _)| may_be_passed_on(descriptor))
+                open.filter(|(descriptor, _)| may_be_passed_on(*descriptor))
                     .map(|(_, id)| id)
                     .collect()
             })
         }
     };
     let is_passed_on =
-        |(descriptor, found): (String, FileId)| found == id && is_passed_on(&descriptor);
+        |(descriptor, found): (RawFd, FileId)| found == id && is_passed_on(descriptor);
     at_first.contains(&id) && descriptors().is_ok_and(|mut open| open.any(is_passed_on))
 }
 
 /// The open descriptors of this process, and their files.
-fn descriptors() -> io::Result<impl Iterator<Item = (String, FileId)>> {
-    let entries = fs_err::read_dir("/proc/self/fd")?;
-    Ok(entries.flatten().filter_map(|entry| {
-        let found = fs_err::metadata(entry.path()).ok()?;
-        let descriptor = entry.file_name().into_string().ok()?;
-        Some((descriptor, (found.dev(), found.ino())))
-    }))
+fn descriptors() -> io::Result<impl Iterator<Item = (RawFd, FileId)>> {
+    let open = system::own_descriptors()?;
+    Ok(open.filter_map(|descriptor| Some((descriptor, system::file_of(descriptor)?))))
 }
 
-fn is_passed_on(descriptor: &str) -> bool {
-    let Some(text) = fdinfo(descriptor) else {
-        return false;
-    };
-    says_that_it_holds(&text) && flags_of(&text).is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
-}
-
-fn fdinfo(descriptor: &str) -> Option<String> {
-    fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()
-}
-
-fn flags_of(fdinfo: &str) -> Option<u32> {
-    let flags = fdinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("flags:"))?;
-    u32::from_str_radix(flags.trim(), 8).ok()
+fn is_passed_on(descriptor: RawFd) -> bool {
+    let found = system::own_descriptor(descriptor);
+    found.is_some_and(|one| one.holds_lock && one.closes_on_exec == Some(false))
 }
 
 fn try_flock(file: &File, sharing: Sharing) -> Result<(), TryLockError> {

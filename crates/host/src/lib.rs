@@ -2,7 +2,8 @@
 //!
 //! Everything that core may not touch is here, and no rule about sessions. Reading a process never
 //! guesses: anything unreadable is reported as such, with the reason, and core decides what that
-//! means. Linux is the tested system; `system` has the few differences between operating systems.
+//! means. Linux is the tested system; `system` has what differs between operating systems, and all that reads
+//! /proc.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
@@ -29,13 +30,10 @@ pub mod git_process;
 pub mod host_id;
 pub mod inside;
 pub mod kernel_lock;
-mod lock_fds;
 pub mod lock_table;
 mod lock_wait;
-pub mod log_readers;
 pub mod machine;
 pub mod memfd;
-pub mod open_files;
 pub mod own_repository;
 pub mod parent_dir;
 mod path_error;
@@ -55,12 +53,10 @@ pub mod settings_file;
 pub mod shared_fs;
 mod space;
 pub mod stack;
-mod stat;
 pub mod state_dir;
 pub mod survivors;
-mod system;
+pub mod system;
 pub mod terminal;
-mod timens;
 pub mod transcript_files;
 mod tree_lock;
 pub mod unseen;

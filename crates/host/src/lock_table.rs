@@ -17,7 +17,6 @@
 //! is missing, incomplete or old, it changes only what is shown.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -27,8 +26,8 @@ use tenure_core::process::{RunState, Sighting};
 use tenure_core::time::Timestamp;
 
 use crate::kernel_lock::{LockDir, LockName};
-use crate::lock_fds;
 use crate::process;
+use crate::system::{self, InodeId, LockEntry};
 
 /// A holder's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +114,7 @@ impl LockFile {
         let found = fs_err::symlink_metadata(dir.join(name)).ok()?;
         Some(LockFile {
             name: name.to_owned(),
-            place: place_of(&found),
+            place: system::inode_id(&found),
         })
     }
 
@@ -153,14 +152,9 @@ impl LockFile {
     /// The processes that have the lock although the one that took it is gone.
     fn heirs(&self) -> Vec<u32> {
         let named = HashSet::from([self.name.as_str()]);
-        let held = lock_fds::holders_of_files_named(&named).into_iter();
-        let has_it = |lines: &str| {
-            parse(lines)
-                .get(&self.place)
-                .is_some_and(|entry| entry.held)
-        };
+        let held = system::holders_of_files_named(&named).into_iter();
         let mut pids: Vec<u32> = held
-            .filter(|(_, lines)| has_it(lines))
+            .filter(|(_, locks)| locks.get(&self.place).is_some_and(|entry| entry.held))
             .map(|(pid, _)| pid)
             .collect();
         pids.sort_unstable();
@@ -189,25 +183,7 @@ fn is_by(note: &HolderNote, entry: &LockEntry) -> bool {
     entry.pids.is_empty() || entry.pids.contains(&note.pid)
 }
 
-/// Device and inode, in the form of /proc/locks.
-type InodeId = (u32, u32, u64);
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct LockEntry {
-    held: bool,
-    pids: Vec<u32>,
-    waiting: usize,
-}
-
-fn place_of(found: &std::fs::Metadata) -> InodeId {
-    (
-        rustix::fs::major(found.dev()),
-        rustix::fs::minor(found.dev()),
-        found.ino(),
-    )
-}
-
-/// How often /proc/locks is read again for the waiters of a lock that it missed.
+/// How often the kernel's table is read again for the waiters of a lock that it missed.
 const READINGS: usize = 5;
 
 /// The locks that are held or waited for.
@@ -215,23 +191,23 @@ struct Table(HashMap<InodeId, LockEntry>);
 
 impl Table {
     fn read(files: &[LockFile]) -> Table {
-        let mut table = Table(parse(&kernel_locks()));
+        let mut table = Table(system::locks());
         let free = files.iter().filter(|file| !table.entry(file.place).held);
         let names: HashSet<&str> = free.map(|file| file.name.as_str()).collect();
         if names.is_empty() {
             return table;
         }
         let places: HashSet<InodeId> = files.iter().map(|file| file.place).collect();
-        let mut missed = parse(&lock_fds::locks_of_files_named(&names));
+        let mut missed = system::locks_of_files_named(&names);
         missed.retain(|place, entry| {
             entry.held && places.contains(place) && !table.entry(*place).held
         });
         for _ in 0..READINGS {
-            // Waiters are only in /proc/locks, below the lock that they wait for.
+            // Waiters are only in the kernel's table, below the lock that they wait for.
             if missed.keys().all(|place| table.entry(*place).held) {
                 break;
             }
-            for (place, entry) in parse(&kernel_locks()) {
+            for (place, entry) in system::locks() {
                 if missed.contains_key(&place) && entry.held {
                     table.0.insert(place, entry);
                 }
@@ -247,72 +223,5 @@ impl Table {
 
     fn entry(&self, place: InodeId) -> LockEntry {
         self.0.get(&place).cloned().unwrap_or_default()
-    }
-}
-
-fn kernel_locks() -> String {
-    fs_err::read_to_string("/proc/locks").unwrap_or_default()
-}
-
-/// Lines such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:1234567 0 EOF`; a waiter has `->` before FLOCK.
-fn parse(text: &str) -> HashMap<InodeId, LockEntry> {
-    let mut table: HashMap<InodeId, LockEntry> = HashMap::new();
-    let mut seen: HashSet<(InodeId, u32)> = HashSet::new();
-    for line in text.lines() {
-        let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
-        let waits = words.first() == Some(&"->");
-        if waits {
-            words.remove(0);
-        }
-        let (Some(&"FLOCK"), Some(pid), Some(place)) = (words.first(), words.get(3), words.get(4))
-        else {
-            continue;
-        };
-        let Some(place) = parse_place(place) else {
-            continue;
-        };
-        let entry = table.entry(place).or_default();
-        if waits {
-            // A line may be returned twice if locks came and went in between.
-            let pid = pid.parse::<u32>().unwrap_or(0);
-            if pid == 0 || seen.insert((place, pid)) {
-                entry.waiting += 1;
-            }
-        } else {
-            entry.held = true;
-            let pid = pid.parse::<u32>().ok().filter(|pid| *pid != 0);
-            // Every process that inherited the descriptor shows the one that took it.
-            entry
-                .pids
-                .extend(pid.filter(|pid| !entry.pids.contains(pid)));
-        }
-    }
-    table
-}
-
-fn parse_place(text: &str) -> Option<InodeId> {
-    let mut parts = text.split(':');
-    let major = u32::from_str_radix(parts.next()?, 16).ok()?;
-    let minor = u32::from_str_radix(parts.next()?, 16).ok()?;
-    let inode = parts.next()?.parse().ok()?;
-    Some((major, minor, inode))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_table_tells_holders_from_waiters() {
-        let text = "1: FLOCK  ADVISORY  WRITE 4242 fe:00:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 5 fe:00:77 0 EOF\n\
-                    2: POSIX  ADVISORY  WRITE 9 fe:00:78 0 EOF\n3: FLOCK  ADVISORY  READ 0 fe:00:79 0 EOF\n";
-        let table = parse(text);
-        let first = &table[&(0xfe, 0, 77)];
-        assert_eq!(
-            (first.held, first.waiting, first.pids.as_slice()),
-            (true, 1, [4242].as_slice())
-        );
-        assert!(!table.contains_key(&(0xfe, 0, 78)));
-        assert!(table[&(0xfe, 0, 79)].held && table[&(0xfe, 0, 79)].pids.is_empty());
     }
 }

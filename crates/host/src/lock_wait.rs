@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::ignore::Ignore;
 
+use crate::system;
+
 /// Whether others may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
@@ -122,12 +124,5 @@ impl Passing {
 
 /// Whether this descriptor itself has the lock, according to the kernel.
 fn holds(descriptor: i32) -> bool {
-    fs_err::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))
-        .is_ok_and(|text| says_that_it_holds(&text))
-}
-
-/// Whether the `fdinfo` of a descriptor shows a lock that it holds.
-pub(crate) fn says_that_it_holds(text: &str) -> bool {
-    text.lines()
-        .any(|line| line.starts_with("lock:") && line.contains("FLOCK"))
+    system::own_descriptor(descriptor).is_some_and(|found| found.holds_lock)
 }

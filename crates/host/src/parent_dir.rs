@@ -10,7 +10,7 @@
 //! through the opened directory. So a link that is planted after the check has no effect.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::file;
 use crate::path_error::{at, no_file, refused};
+use crate::system;
 
 /// An opened directory, and a file's name in it.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl ParentDir {
             };
             dir = next?;
         }
-        let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+        let path = system::path_through(dir.as_fd())?.join(name);
         Ok(Self { _dir: dir, path })
     }
 

@@ -7,23 +7,21 @@ use std::path::{Path, PathBuf};
 
 use fs_err::File;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with,
-    sockopt,
-};
+use rustix::net::{RecvFlags, SocketAddrUnix, connect, recv};
+
+use crate::system;
 
 /// The longest path that fits into the address of a socket, with some room.
 const MAX_LENGTH: usize = 100;
 
 /// The user on the other side of a connection.
 pub fn uid_of(stream: &UnixStream) -> io::Result<u32> {
-    Ok(sockopt::socket_peercred(stream.as_fd())?.uid.as_raw())
+    Ok(system::peer(stream.as_fd())?.uid)
 }
 
 /// The process on the other side of a connection, when it connected.
-pub fn pid_of(stream: &UnixStream) -> io::Result<i32> {
-    let pid = sockopt::socket_peercred(stream.as_fd())?.pid;
-    Ok(pid.as_raw_nonzero().get())
+pub fn pid_of(stream: &UnixStream) -> io::Result<u32> {
+    Ok(system::peer(stream.as_fd())?.pid)
 }
 
 /// Whether the other side has closed the connection.
@@ -36,9 +34,13 @@ pub fn has_left(stream: &UnixStream) -> bool {
 /// Connects, or fails at once: a listener that does not accept must not hold up its callers.
 pub fn connect_now(path: &Path) -> io::Result<UnixStream> {
     let (path, _dir) = short(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(&path)?)?;
+    connect_to(&path)
+}
+
+/// The same for a path that is known to fit into an address.
+pub(crate) fn connect_to(path: &Path) -> io::Result<UnixStream> {
+    let socket = system::local_socket()?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     Ok(stream)
@@ -59,7 +61,6 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// A path that fits into an address. A long one is reached through a descriptor of its directory.
 fn short(path: &Path) -> io::Result<(PathBuf, Option<File>)> {
-    use std::os::fd::AsRawFd;
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok((path.to_owned(), None));
     };
@@ -67,6 +68,6 @@ fn short(path: &Path) -> io::Result<(PathBuf, Option<File>)> {
         return Ok((path.to_owned(), None));
     }
     let dir = File::open(dir)?;
-    let through = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
+    let through = system::path_through(dir.as_fd())?;
     Ok((through.join(name), Some(dir)))
 }

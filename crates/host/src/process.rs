@@ -11,9 +11,8 @@ use tenure_core::process::{
     Ancestor, Observer, Process, ProcessAppearance, RunState, Sighting, StartTicks,
 };
 
-use crate::stat::{ProcessStat, View};
-pub use crate::stat::{Stat, parse_stat};
 use crate::system;
+use crate::system::view::{ProcessStat, View};
 use crate::unseen::Unseen;
 
 /// How often an interrupted walk restarts.

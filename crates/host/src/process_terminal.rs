@@ -5,9 +5,9 @@
 
 use tenure_core::process::Process;
 
-use crate::stat::{ProcessStat, View};
 use crate::survivors::environment;
 use crate::system;
+use crate::system::view::{ProcessStat, View};
 
 /// How many ancestors are searched.
 const MAX_ANCESTORS: usize = 64;

@@ -12,7 +12,7 @@ use tenure_core::time::Timestamp;
 use crate::append::{self, AppendError, open_target};
 use crate::file;
 use crate::kernel_lock::{LockDir, LockName, Patience, Sharing};
-use crate::open_files;
+use crate::system;
 
 /// How much of a file is searched for the end of its last complete line at once.
 const BLOCK: u64 = 64 * 1024;
@@ -61,7 +61,7 @@ pub fn cut_off_torn_line(
         .map_err(AppendError::from)?;
     // An append that was interrupted is completed, which may be all that is missing.
     append::recover_at(locks, &name)?;
-    let pids = open_files::writers(path);
+    let pids = system::writers(path);
     if !pids.is_empty() {
         let path = path.to_owned();
         return Err(RepairError::Writers { path, pids });
@@ -78,7 +78,7 @@ pub fn cut_off_torn_line(
     let quarantine = beside(path, now);
     file::write_atomic(&quarantine, &line)?;
     let is_same = target.metadata()?.len() == offset + line.len() as u64;
-    if !is_same || !open_files::writers(path).is_empty() {
+    if !is_same || !system::writers(path).is_empty() {
         file::remove(&quarantine)?;
         let path = path.to_owned();
         return Err(RepairError::Changed { path });

@@ -5,16 +5,14 @@
 //! skipped.
 
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use tenure_core::agent;
 use tenure_core::process::{Ancestor, Observer, RunState};
 use tenure_core::time::Timestamp;
 
-use crate::stat::View;
-use crate::{clock, exit_traces};
-use crate::{process, system};
+use crate::system::view::View;
+use crate::{clock, exit_traces, process, system};
 
 /// As much later than it seems a process may have started.
 const TWO_TICKS: Duration = Duration::from_millis(20);
@@ -53,12 +51,7 @@ pub(crate) fn with_socket(
     observer: &Observer,
     until: Instant,
 ) -> Option<Ancestor> {
-    let wanted = format!("socket:[{inode}]");
-    let has_it = |this: &AgentProcess| {
-        let fds = fs_err::read_dir(format!("/proc/{}/fd", this.process.process.pid));
-        let mut links = fds.into_iter().flatten().flatten().map(|fd| fd.path());
-        links.any(|fd| fs_err::read_link(fd).is_ok_and(|link| link.as_os_str() == wanted.as_str()))
-    };
+    let has_it = |this: &AgentProcess| system::has_socket(this.process.process.pid, inode);
     let in_time = || clock::instant() < until;
     let looked_at = pids(observer).take_while(|_| in_time());
     let mut found = looked_at
@@ -84,14 +77,12 @@ fn all(observer: &Observer) -> Vec<AgentProcess> {
 }
 
 fn pids(observer: &Observer) -> impl Iterator<Item = u32> {
-    let entries = observer.proc_is_own.then(|| fs_err::read_dir("/proc"));
-    let entries = entries.into_iter().flatten().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    let listed = observer.proc_is_own.then(system::pids);
+    listed.into_iter().flatten().flatten().flatten()
 }
 
 fn is_own(pid: u32) -> bool {
-    let found = fs_err::metadata(format!("/proc/{pid}"));
-    found.is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+    system::owner(pid).is_ok_and(|user| user == rustix::process::geteuid().as_raw())
 }
 
 /// The agent itself, if this process only started it; else the same process.
@@ -117,7 +108,7 @@ fn one(pid: u32, observer: &Observer) -> Option<AgentProcess> {
     }
     let found = process::ancestor(pid, &seen, observer);
     let spec = agent::recognise(&found.looks)?;
-    let dir = fs_err::read_link(format!("/proc/{pid}/cwd")).ok();
+    let dir = system::working_dir(pid).ok();
     Some(AgentProcess {
         agent: spec.name,
         parent: seen.stat.parent,

@@ -11,10 +11,12 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
-use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::process::Resource;
+
+use crate::system;
 
 /// How much others may append between the reservation and our write. It stays allocated, for later lines.
 const MARGIN: u64 = 16 * 1024;
@@ -30,7 +32,7 @@ pub(crate) fn reserve(file: &File, length: u64, bytes: u64) -> io::Result<()> {
     if free(file).is_some_and(|free| bytes.saturating_add(MARGIN) > free) {
         return Err(Errno::NOSPC.into());
     }
-    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, length, bytes + MARGIN) {
+    match system::reserve(file.as_fd(), length, bytes + MARGIN) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(error) => Err(error.into()),
     }

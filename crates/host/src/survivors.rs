@@ -9,7 +9,6 @@
 //! an exec the kernel may briefly show an empty environment; such a process is read again.
 
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,15 +18,12 @@ use tenure_core::process::{
     Leader, LeftProcess, Mark, Observer, RunState, Signs, StartTicks, Survivor, Survivors,
 };
 
-use crate::stat::View;
+use crate::system::view::View;
 use crate::unseen::Unseen;
-use crate::{caller, clock, exit_traces, pause, process, read, system};
+use crate::{caller, clock, exit_traces, pause, process, system};
 
 /// How much of a command line is shown.
 const COMMAND_LIMIT: usize = 120;
-
-/// Longer than any status of a process.
-const STATUS_LIMIT: u64 = 64 * 1024;
 
 /// How often an environment that reads as empty is read again.
 const READS: usize = 5;
@@ -108,7 +104,7 @@ pub fn of_user(
     // A process that hides its memory seems to be root's, so its status is asked.
     let is_asked_for = |_| true;
     each_process(observer, is_asked_for, |pid, _| {
-        if user_of(pid) != Some(user) {
+        if system::real_uid(pid) != Some(user) {
             return;
         }
         let is_new = match system::view(pid) {
@@ -144,16 +140,7 @@ fn run_shown(pid: u32) -> Option<Vec<u8>> {
 }
 
 fn is_in(pid: u32, dir: &Path) -> bool {
-    let cwd = fs_err::read_link(format!("/proc/{pid}/cwd"));
-    cwd.is_ok_and(|cwd| cwd.starts_with(dir))
-}
-
-/// The user whose process it is.
-fn user_of(pid: u32) -> Option<u32> {
-    let status = read::start(Path::new(&format!("/proc/{pid}/status")), STATUS_LIMIT).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_whitespace().next()?.parse().ok()
+    system::working_dir(pid).is_ok_and(|cwd| cwd.starts_with(dir))
 }
 
 fn is_own(user: u32) -> bool {
@@ -171,17 +158,15 @@ fn each_process(
         return Err(Unseen::ForeignProc.to_string());
     }
     let unlisted = |error: std::io::Error| Unseen::Unlisted(error).to_string();
-    for entry in fs_err::read_dir("/proc").map_err(unlisted)? {
-        let entry = entry.map_err(unlisted)?;
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
-        let Some(pid) = pid.filter(|pid| *pid != std::process::id()) else {
+    for pid in system::pids().map_err(unlisted)? {
+        let pid = pid.map_err(unlisted)?;
+        if pid == std::process::id() {
             continue;
-        };
-        if let Ok(found) = entry.metadata()
-            && is_asked_for(found.uid())
+        }
+        if let Ok(user) = system::owner(pid)
+            && is_asked_for(user)
         {
-            visit(pid, found.uid());
+            visit(pid, user);
         }
     }
     Ok(())
@@ -309,16 +294,10 @@ fn is_our_hook(pid: u32) -> bool {
 
 /// The environment with which a process was started.
 pub(crate) fn environment(pid: u32) -> std::io::Result<Vec<u8>> {
-    let path = format!("/proc/{pid}/environ");
     for _ in 0..READS {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "fs_err hides the error's number, and ESRCH is an answer"
-        )]
-        let found = std::fs::read(&path)?;
-        let is_program =
-            fs_err::read_link(Path::new("/proc").join(pid.to_string()).join("exe")).is_ok();
-        if !found.is_empty() || !is_program {
+        let found = system::environment(pid, u64::MAX)?;
+        let is_program = || !system::executable(pid).is_empty();
+        if !found.is_empty() || !is_program() {
             return Ok(found);
         }
         pause::sleep(Duration::from_millis(1));

@@ -2,27 +2,27 @@
 //!
 //! One poll on descriptors and no timer, so waiting costs nothing while nothing happens. A file change is only
 //! a hint: it is visible before the commit that it belongs to, and the waiter must check for itself. If a store
-//! has no files, or the kernel no inotify, every wait is shortened, and its end means nothing about the store.
+//! has no files, or the kernel cannot watch files, every wait is shortened, and its end means nothing about the store.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify;
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 
 use tenure_core::store::StoreWatch;
 
 use crate::pidfd::ProcessWatch;
+use crate::system::{FileChanges, listen};
 
 /// How long a wait lasts if files cannot be watched.
-const WITHOUT_INOTIFY: Duration = Duration::from_millis(25);
+const UNWATCHED: Duration = Duration::from_millis(25);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeCause {
@@ -84,26 +84,11 @@ impl Signals {
     }
 }
 
-/// Files that appear and disappear in a directory, and its own removal.
-const COMINGS_AND_GOINGS: inotify::WatchFlags = inotify::WatchFlags::CREATE
-    .union(inotify::WatchFlags::DELETE)
-    .union(inotify::WatchFlags::MOVE)
-    .union(inotify::WatchFlags::DELETE_SELF)
-    .union(inotify::WatchFlags::MOVE_SELF);
-
-fn listen(watched: &[(&Path, inotify::WatchFlags)]) -> io::Result<OwnedFd> {
-    let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-    for (path, flags) in watched {
-        inotify::add_watch(&fd, *path, *flags)?;
-    }
-    Ok(fd)
-}
-
 impl Watch {
     /// Watches a store.
     pub fn on(store: &StoreWatch) -> Self {
         let mut watch = Self {
-            every: Some(WITHOUT_INOTIFY),
+            every: Some(UNWATCHED),
             ..Self::on_nothing()
         };
         watch.turn_to(store);
@@ -121,12 +106,12 @@ impl Watch {
             }
         };
         let of_dir = match wake_files {
-            Some(_) => COMINGS_AND_GOINGS,
-            None => COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY,
+            Some(_) => FileChanges::Entries,
+            None => FileChanges::EntriesAndWrites,
         };
         let wake_files_too = wake_files.unwrap_or_default().iter();
         let watched: Vec<_> = std::iter::once((dir.as_path(), of_dir))
-            .chain(wake_files_too.map(|file| (file.as_path(), inotify::WatchFlags::MODIFY)))
+            .chain(wake_files_too.map(|file| (file.as_path(), FileChanges::Writes)))
             .collect();
         let Ok(fd) = listen(&watched) else {
             return false;
@@ -159,8 +144,8 @@ impl Watch {
         if self.beside.as_ref().is_some_and(|(known, _)| known == dirs) {
             return true;
         }
-        let flags = COMINGS_AND_GOINGS | inotify::WatchFlags::MODIFY;
-        let watched: Vec<_> = dirs.iter().map(|dir| (dir.as_path(), flags)).collect();
+        let changes = FileChanges::EntriesAndWrites;
+        let watched: Vec<_> = dirs.iter().map(|dir| (dir.as_path(), changes)).collect();
         self.beside = if watched.is_empty() {
             None
         } else {

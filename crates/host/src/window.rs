@@ -13,6 +13,7 @@
 //! the question returns an error.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use tenure_core::id::NativeId;
 use tenure_core::process::{Ancestor, Observer, Process};
 
 use crate::env::{self, Environment};
-use crate::{clock, process, read, running, system};
+use crate::{clock, peer, process, running, system};
 
 /// How long the daemon may take. It usually takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -43,9 +44,8 @@ pub(crate) fn find(
         .and_then(|mut daemon| daemon.port_of(spec, conversation))
         .ok()
         .flatten()?;
-    let tcp = read::text(Path::new("/proc/self/net/tcp"), MAX_LENGTH as u64).ok()?;
     let own = rustix::process::geteuid().as_raw();
-    let inode = listener(&tcp, port, own)?;
+    let inode = system::listening_socket(port, own)?;
     let agent = agent::whose_daemon(spec)?;
     let found = running::with_socket(inode, agent, observer, until)?;
     // The conversation was loaded before its event was sent, so a window that started later only reuses its
@@ -98,8 +98,8 @@ struct Daemon {
 impl Daemon {
     /// Connects, without waiting for a daemon that accepts no connections, and only to exactly this process.
     fn reach(socket: &Path, daemon: &Process, until: Instant) -> io::Result<Daemon> {
-        let (stream, listens) = system::connect(socket)?;
-        if listens != daemon.pid {
+        let stream = peer::connect_to(socket)?;
+        if system::peer(stream.as_fd())?.pid != daemon.pid {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut reached = Daemon {
@@ -291,22 +291,6 @@ fn turn_in(answer: &Value, conversation: &NativeId) -> Option<bool> {
     }
 }
 
-/// This user's socket that listens on a port of 127.0.0.1, in the kernel's table.
-fn listener(table: &str, port: u16, uid: u32) -> Option<u64> {
-    let local = format!("0100007F:{port:04X}");
-    let fields = |line: &str| {
-        line.split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let mut rows = table.lines().skip(1).map(fields);
-    let row = rows.find(|row| {
-        let is = |at: usize, value: &str| row.get(at).is_some_and(|field| field == value);
-        is(1, &local) && is(3, "0A") && is(7, &uid.to_string())
-    })?;
-    row.get(9)?.parse().ok().filter(|inode| *inode != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,24 +341,6 @@ mod tests {
         }
         let refused = json!({"id": 2, "error": {"code": -32600, "message": "no"}});
         assert_eq!(turn_in(&refused, &conversation), None);
-    }
-
-    #[test]
-    fn only_a_socket_of_this_user_that_listens_is_a_listener() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
-            0: 0100007F:A4F9 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 77 1 0 100 0 0 10 0\n   \
-            1: 0100007F:A4FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 78 1 0 100 0 0 10 0\n   \
-            2: 0100007F:A4FB 0100007F:0050 01 00000000:00000000 00:00000000 00000000  1000        0 79 1 0 100 0 0 10 0\n   \
-            3: 00000000:A4FC 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 80 1 0 100 0 0 10 0\n";
-        assert_eq!(listener(table, 0xA4F9, 1000), Some(77));
-        for (port, why) in [
-            (0xA4FA, "another user's"),
-            (0xA4FB, "a connection"),
-            (0xA4FC, "another address"),
-            (0xA4FD, "nobody's"),
-        ] {
-            assert_eq!(listener(table, port, 1000), None, "{why}");
-        }
     }
 
     #[test]

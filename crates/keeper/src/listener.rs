@@ -343,8 +343,8 @@ impl Connection {
             }
             KeeperCommand::Store => {
                 // This connection ends here, and goes on there.
-                let own = i32::try_from(std::process::id()).ok();
-                let is_own = peer::pid_of(&self.stream).ok() == own;
+                let own = std::process::id();
+                let is_own = peer::pid_of(&self.stream).is_ok_and(|pid| pid == own);
                 if let Ok(stream) = self.stream.try_clone() {
                     (room.pass_on)(stream, is_own);
                 }

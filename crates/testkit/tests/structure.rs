@@ -442,6 +442,32 @@ fn nothing_waits_by_sleeping() {
     }
 }
 
+/// What only one kernel answers stands in one room, so that another system is a module beside it.
+#[test]
+fn only_the_system_reads_proc() {
+    let room = crates().join("host/src/system");
+    let is_read = |line: &&str| {
+        let is_comment = line.trim_start().starts_with("//");
+        !is_comment && (line.contains("\"/proc/") || line.contains("\"/proc\""))
+    };
+    let mut inside = 0;
+    for (name, _) in ARROWS {
+        if ["testkit", "bench", "chaos"].contains(name) {
+            continue;
+        }
+        let files = sources(&crates().join(name).join("src"));
+        for file in files.iter().filter(|file| !is_test(file)) {
+            let text = std::fs::read_to_string(file).unwrap();
+            let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
+            let reads = code.filter(is_read).count();
+            let is_allowed = reads == 0 || file.starts_with(&room);
+            assert!(is_allowed, "{}: ask tenure_host::system", file.display());
+            inside += reads;
+        }
+    }
+    assert!(inside > 5, "{inside}: /proc is read somewhere else now");
+}
+
 /// A repository's settings can name programs; one function pins them.
 #[test]
 fn one_function_builds_every_git() {

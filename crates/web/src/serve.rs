@@ -356,7 +356,7 @@ fn answer_at_door(
     stream.set_read_timeout(Some(DOOR_WITHIN))?;
     stream.set_write_timeout(Some(DOOR_WITHIN))?;
     let own = rustix::process::geteuid().as_raw();
-    let pid = u32::try_from(peer::pid_of(stream)?).unwrap_or_default();
+    let pid = peer::pid_of(stream)?;
     if peer::uid_of(stream)? != own {
         return Ok(());
     }

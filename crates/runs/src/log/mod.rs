@@ -18,15 +18,15 @@ mod lines;
 
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tenure_core::ignore::Ignore;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::io::Errno;
 use serde_json::json;
+use tenure_host::system;
 
 pub use lines::{Follower, OutputLine, Splitter, last_lines};
 
@@ -142,7 +142,7 @@ impl Output {
 
     /// Another, append-only descriptor of it for the agent.
     pub fn writer(&self) -> io::Result<OwnedFd> {
-        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let path = system::path_through(self.file.as_fd())?;
         let file = fs_err::OpenOptions::new().append(true).open(path)?;
         Ok(std::fs::File::from(file).into())
     }
@@ -272,8 +272,7 @@ impl Output {
     fn drop_until(&mut self, until: u64, each: &mut dyn FnMut(OutputLine<'_>)) -> io::Result<()> {
         let start = self.gap.as_ref().map_or(self.bounds.head, |gap| gap.start);
         let from = self.gap.as_ref().map_or(start, |gap| gap.end);
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        fallocate(&self.file, flags, from, until - from)?;
+        system::give_back(self.file.as_fd(), from, until - from)?;
         self.gap = Some(start..until);
         if self.read < until {
             self.read = until;
@@ -286,12 +285,11 @@ impl Output {
 const FULL: &str = "the disk is full";
 
 fn reserve(file: &std::fs::File, from: u64, length: u64) -> Result<(), Errno> {
-    fallocate(file, FallocateFlags::KEEP_SIZE, from, length)
+    system::reserve(file.as_fd(), from, length)
 }
 
 fn in_memory() -> io::Result<std::fs::File> {
-    let file: std::fs::File = memfd_create("output", MemfdFlags::CLOEXEC)?.into();
-    Ok(file)
+    system::unnamed_file("output")
 }
 
 fn is_no_room(error: &io::Error) -> bool {
@@ -336,7 +334,7 @@ fn give_up(path: &Path) {
 /// Writes into a remaining gap what is missing there.
 fn mark(output: &std::fs::File, gap: &Range<u64>, why: &str) -> io::Result<()> {
     // An append-only descriptor would not write at this position.
-    let path = format!("/proc/self/fd/{}", output.as_raw_fd());
+    let path = system::path_through(output.as_fd())?;
     let file = fs_err::OpenOptions::new().write(true).open(path)?;
     let line = dropped_line(gap, why);
     match file.file().write_all_at(line.as_bytes(), gap.start) {

@@ -5,11 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tenure_app::settings::notify::{ChannelKind, NotifyChannel, TerminalForm, WebhookFormat};
-use tenure_host::{clock, env, pause};
+use tenure_host::{clock, env, pause, system};
 
 use super::event::Notification;
 use super::terminal::{self, Target};
@@ -110,8 +109,7 @@ fn escaped(body: &str) -> String {
 
 /// A stdin with this text. It is a file without a name: a program that does not read it holds nobody up.
 pub fn stdin_with(text: &str) -> io::Result<Stdio> {
-    let file = rustix::fs::memfd_create("event", MemfdFlags::CLOEXEC)?;
-    let mut file = std::fs::File::from(file);
+    let mut file = system::unnamed_file("event")?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file.into())

@@ -19,7 +19,7 @@ use tenure_core::event::{EventFilter, EventKind};
 use tenure_core::notification::Reason;
 use tenure_core::time::Timestamp;
 use tenure_core::witness::TerminalPlace;
-use tenure_host::{clock, descriptors, env, pause};
+use tenure_host::{clock, descriptors, env, pause, system};
 use tenure_service::ListRequest;
 use tenure_service::answer::Problem;
 
@@ -515,8 +515,7 @@ fn is_an_agents(context: &mut Context, own: &Target) -> bool {
         .items
         .iter()
         .filter_map(|session| session.process.pid);
-    let is_there = |link: String| fs_err::read_link(link).is_ok_and(|name| name == device);
-    pids.any(|pid| (0..3).any(|fd| is_there(format!("/proc/{pid}/fd/{fd}"))))
+    pids.any(|pid| (0..3).any(|fd| system::descriptor(pid, fd).is_some_and(|name| name == device)))
 }
 
 /// Whether its person looks at its pane now.

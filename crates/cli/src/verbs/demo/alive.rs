@@ -10,10 +10,10 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use fs_err as fs;
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tenure_host::pause;
 use tenure_host::watch::{WakeCause, Watch};
+use tenure_host::{pause, system};
 
 use super::expect;
 use super::worker::{Fault, Worker, wrong};
@@ -77,8 +77,7 @@ fn start_server(home: &Path) -> Result<Child, CliError> {
 
 /// Becomes the server.
 pub(super) fn serve() -> Outcome {
-    set_parent_process_death_signal(Some(Signal::TERM))
-        .map_err(|error| wrong(error.to_string()))?;
+    system::end_with_parent(Signal::TERM).map_err(|error| wrong(error.to_string()))?;
     let program = tenure_host::env::program().map_err(Fault::NoProgram)?;
     let words = ["serve", "--listen", "127.0.0.1:0", "--open"];
     Err(Fault::NotStarted(Command::new(program).args(words).exec()).into())

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tenure_core::process::{RunState, Sighting};
-use tenure_host::{pause, process};
+use tenure_host::{pause, process, system};
 use tenure_service::answer::{Class, Hint};
 
 use crate::output::{CliError, Outcome, Output, put};
@@ -228,8 +228,7 @@ impl DemoRequest {
 
 pub fn run() -> Outcome {
     // A demo that is killed takes its workers along, also one that is stopped.
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| wrong(error.to_string()))?;
+    system::end_with_parent(Signal::KILL).map_err(|error| wrong(error.to_string()))?;
     let program = tenure_host::env::program().map_err(|error| wrong(error.to_string()))?;
     for text in std::io::stdin().lines() {
         let text = text.map_err(|error| wrong(error.to_string()))?;

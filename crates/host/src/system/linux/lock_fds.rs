@@ -7,16 +7,16 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::open_files::names as list;
+use super::proc::names as list;
 
 /// The lines, in the form of /proc/locks, of locks held through a file with one of these names.
-pub(crate) fn locks_of_files_named(names: &HashSet<&str>) -> String {
+pub(super) fn locks_of_files_named(names: &HashSet<&str>) -> String {
     let held = holders_of_files_named(names).into_iter();
     held.map(|(_, lines)| lines).collect()
 }
 
 /// The same with the process that has each, which is not the one that took it if that passed its descriptor on.
-pub(crate) fn holders_of_files_named(names: &HashSet<&str>) -> Vec<(u32, String)> {
+pub(super) fn holders_of_files_named(names: &HashSet<&str>) -> Vec<(u32, String)> {
     let mut held = Vec::new();
     for process in list(Path::new("/proc")) {
         let Ok(pid) = process.parse::<u32>() else {

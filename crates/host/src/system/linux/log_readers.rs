@@ -8,24 +8,22 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::system::LogReader;
+
+use super::locks;
+use super::proc::proc_path;
+
 /// The bytes of the read marks.
 const MARKS: std::ops::RangeInclusive<u64> = 123..=127;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogReader {
-    pub pid: u32,
-    /// Its name, if readable.
-    pub name: String,
-}
-
 /// The processes that are reading a database now, by the index of its log.
-pub fn of(index: &Path) -> Vec<LogReader> {
+pub fn readers_of_log(index: &Path) -> Vec<LogReader> {
     let Ok(found) = fs_err::symlink_metadata(index) else {
         return Vec::new();
     };
-    let table = fs_err::read_to_string("/proc/locks").unwrap_or_default();
+    let table = locks::table().unwrap_or_default();
     let name = |pid: u32| {
-        let name = fs_err::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = fs_err::read_to_string(proc_path(pid, "comm")).unwrap_or_default();
         name.trim_end().to_owned()
     };
     let readers = parse(&table, found.ino()).into_iter();

@@ -29,28 +29,52 @@
 //! | /proc/self/timens_offsets | ENOENT | a kernel without time namespaces: no offset |
 //! | | anything else | the command fails |
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+mod changes;
+mod descriptors;
+mod files;
+mod lock_fds;
+mod locks;
+mod log_readers;
+mod open_files;
+mod proc;
+mod processes;
+mod sockets;
+mod stat;
+mod timens;
+
+use std::io::{self, ErrorKind};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, OFlags, PROC_SUPER_MAGIC, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tenure_core::process::{BootId, ProcessAppearance, StartTicks};
 
 use crate::path_error::{at, refused};
 use crate::piped::ProcessLimits;
-use crate::stat::{ProcessStat, View, parse_stat};
-use crate::timens::{self, Offsets};
+use crate::system::view::{ProcessStat, View};
 use crate::unseen::Unseen;
+
+use proc::{FILE_LIMIT, numbers, proc_path, read_file, read_text};
+use stat::parse_stat;
+use timens::Offsets;
+
+pub use changes::listen;
+pub use descriptors::{file_of, own_descriptor, own_descriptors, path_through};
+pub use files::{filesystem_magic, give_back, reserve, unnamed_file};
+pub use locks::{holders_of_files_named, inode_id, locked_inodes, locks, locks_of_files_named};
+pub use log_readers::readers_of_log;
+pub use open_files::writers;
+pub use processes::{
+    environment, has_socket, listening_socket, own_working_dir, owner, pids, real_uid, working_dir,
+};
+pub use sockets::{local_socket, peer};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
@@ -62,10 +86,7 @@ const CMDLINE_LIMIT: usize = 64 * 1024;
 const CHILDREN_LIMIT: usize = 64 * 1024;
 
 /// Opens a directory only to identify it, even if it may not be read.
-pub(crate) const TO_BE_NAMED: OFlags = OFlags::PATH;
-
-/// Other files read here are far shorter.
-const FILE_LIMIT: usize = 4096;
+pub const TO_BE_NAMED: OFlags = OFlags::PATH;
 
 pub fn boot_id() -> io::Result<BootId> {
     let path = Path::new(BOOT_ID);
@@ -120,7 +141,7 @@ pub fn proc_is_own() -> bool {
 }
 
 /// Reads everything that must not fail later.
-pub(crate) fn prepare() -> io::Result<()> {
+pub fn prepare() -> io::Result<()> {
     offsets().map(|_| ())
 }
 
@@ -143,7 +164,7 @@ fn offsets() -> io::Result<Offsets> {
 /// Milliseconds of the kernel's monotonic clock, the same in every time namespace.
 ///
 /// Unreadable offsets count as none; `prepare` rules that out beforehand.
-pub(crate) fn steady_millis() -> i64 {
+pub fn steady_millis() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     let shown = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
     let steady = shown - offsets().unwrap_or_default().monotonic;
@@ -151,7 +172,7 @@ pub(crate) fn steady_millis() -> i64 {
 }
 
 /// Milliseconds since boot, sleep included, the same in every time namespace.
-pub(crate) fn boot_millis() -> i64 {
+pub fn boot_millis() -> i64 {
     let time = clock_gettime(ClockId::Boottime);
     let shown = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
     let since = shown - offsets().unwrap_or_default().boottime;
@@ -213,15 +234,6 @@ fn parse_thread_group(status: &[u8]) -> Option<u32> {
     numbers(status, b"Tgid:")?.next()?.parse().ok()
 }
 
-/// The numbers in one line of a status file. The kernel escapes newlines in the Name line, so no process can
-/// forge another line.
-fn numbers<'a>(status: &'a [u8], name: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'a>> {
-    let line = status
-        .split(|b| *b == b'\n')
-        .find_map(|line| line.strip_prefix(name))?;
-    Some(std::str::from_utf8(line).ok()?.split_ascii_whitespace())
-}
-
 fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
@@ -230,7 +242,7 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-pub(crate) fn view(pid: u32) -> View {
+pub fn view(pid: u32) -> View {
     let Some(known) = raw(pid) else {
         return View::Unreadable(format!("{pid} is not a pid"));
     };
@@ -256,7 +268,7 @@ pub(crate) fn view(pid: u32) -> View {
     }
 }
 
-pub(crate) fn view_self() -> io::Result<ProcessStat> {
+pub fn view_self() -> io::Result<ProcessStat> {
     let path = Path::new("/proc/self/stat");
     read_seen(path).map_err(|e| at("read", path, e))
 }
@@ -280,12 +292,8 @@ fn read_seen(path: &Path) -> io::Result<ProcessStat> {
     Ok(ProcessStat { stat, start })
 }
 
-fn proc_path(pid: u32, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/{name}"))
-}
-
 /// The effective user of a process.
-pub(crate) fn effective_uid(pid: u32) -> io::Result<u32> {
+pub fn effective_uid(pid: u32) -> io::Result<u32> {
     let path = proc_path(pid, "status");
     let text = fs_err::read(&path)?;
     parse_effective_uid(&text).ok_or_else(|| refused("read", &path, "it has no Uid line"))
@@ -296,14 +304,14 @@ fn parse_effective_uid(status: &[u8]) -> Option<u32> {
 }
 
 /// The executable of a process, empty if unreadable.
-pub(crate) fn executable(pid: u32) -> String {
+pub fn executable(pid: u32) -> String {
     let exe = fs_err::read_link(proc_path(pid, "exe"));
     exe.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
 
 /// The appearance of a process; unreadable parts stay empty.
-pub(crate) fn looks(pid: u32, comm: Option<&str>) -> ProcessAppearance {
+pub fn looks(pid: u32, comm: Option<&str>) -> ProcessAppearance {
     let command = read_file(&proc_path(pid, "cmdline"), CMDLINE_LIMIT);
     ProcessAppearance {
         exe: executable(pid),
@@ -318,35 +326,6 @@ fn read_comm(pid: u32) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
-    let bytes = read_file(path, FILE_LIMIT)?;
-    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
-}
-
-/// Reads a kernel file. The kernel returns a small file in one read: if less came than there was room for, that
-/// was all. Reading them in growing pieces would dominate the cost of a hook.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "fs_err hides the error's number, and ESRCH is an answer"
-)]
-fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut bytes = vec![0; FILE_LIMIT];
-    let mut filled = 0;
-    loop {
-        match file.read(&mut bytes[filled..]) {
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        }
-        if filled < bytes.len() || filled >= limit {
-            bytes.truncate(filled.min(limit));
-            return Ok(bytes);
-        }
-        bytes.resize((bytes.len() * 4).min(limit), 0);
-    }
-}
-
 fn split_argv(cmdline: &[u8]) -> Vec<String> {
     let whole = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
     if cmdline.is_empty() {
@@ -359,12 +338,12 @@ fn split_argv(cmdline: &[u8]) -> Vec<String> {
 }
 
 /// A descriptor of the process that has this pid now.
-pub(crate) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
+pub fn open_pidfd(pid: u32) -> Option<OwnedFd> {
     open_pidfd_of(raw(pid)?).ok()
 }
 
 /// Limits what a process may use from now on.
-pub(crate) fn limit(pid: u32, limits: ProcessLimits) -> io::Result<()> {
+pub fn limit(pid: u32, limits: ProcessLimits) -> io::Result<()> {
     let pid = raw(pid).ok_or(io::ErrorKind::NotFound)?;
     for (resource, most) in [
         (Resource::As, limits.memory),
@@ -381,18 +360,19 @@ pub(crate) fn limit(pid: u32, limits: ProcessLimits) -> io::Result<()> {
     Ok(())
 }
 
+/// Has the kernel send this process a signal when its parent ends.
+pub fn end_with_parent(signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(
+        signal,
+    ))?)
+}
+
 /// Sends a signal to the process of a descriptor.
-pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
+pub fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::pidfd_send_signal(pidfd, signal)?)
 }
 
-/// The kernel's number for the type of file system that a directory is on.
-pub(crate) fn filesystem_magic(dir: BorrowedFd<'_>) -> io::Result<Option<u32>> {
-    // The numbers have 32 bits; some kernels sign-extend them.
-    Ok(Some(rustix::fs::fstatfs(dir)?.f_type as u32))
-}
-
-pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
+pub fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < buffer.len() {
         match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty())
@@ -406,13 +386,13 @@ pub(crate) fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
 }
 
 /// What a descriptor of a process refers to: a path, or the number of a pipe or a socket.
-pub(crate) fn descriptor(pid: u32, fd: u32) -> Option<PathBuf> {
+pub fn descriptor(pid: u32, fd: u32) -> Option<PathBuf> {
     fs_err::read_link(proc_path(pid, &format!("fd/{fd}"))).ok()
 }
 
 /// The children of all threads of a process, at most this many, because each is listed with the thread that
 /// started it.
-pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
+pub fn children(pid: u32, most: usize) -> Vec<u32> {
     let tasks = fs_err::read_dir(proc_path(pid, "task"));
     let tasks = tasks.into_iter().flatten().flatten().take(most);
     let mut found: Vec<u32> = Vec::new();
@@ -427,30 +407,14 @@ pub(crate) fn children(pid: u32, most: usize) -> Vec<u32> {
 }
 
 /// The time since boot, in this process's own time namespace.
-pub(crate) fn since_boot() -> Option<Duration> {
+pub fn since_boot() -> Option<Duration> {
     Duration::try_from(clock_gettime(ClockId::Boottime)).ok()
 }
 
 /// The time from the boot to this many ticks.
-pub(crate) fn after_boot(ticks: u64) -> Duration {
+pub fn after_boot(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_millis(ticks.saturating_mul(1_000) / per_second)
-}
-
-/// Connects to a socket, without waiting for a program that accepts no connections. Also returns
-/// the process that listens there.
-pub(crate) fn connect(socket: &Path) -> io::Result<(UnixStream, u32)> {
-    let fd = rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None,
-    )?;
-    rustix::net::connect(&fd, &SocketAddrUnix::new(socket)?)?;
-    let peer = rustix::net::sockopt::socket_peercred(&fd)?;
-    let stream = UnixStream::from(fd);
-    stream.set_nonblocking(false)?;
-    Ok((stream, number(peer.pid)))
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use super::proc::names;
+
 /// The pids of other processes that have this file open for writing.
 pub fn writers(path: &Path) -> Vec<u32> {
     let Ok(wanted) = fs_err::symlink_metadata(path) else {
@@ -36,14 +38,6 @@ pub fn writers(path: &Path) -> Vec<u32> {
     }
     pids.sort_unstable();
     pids
-}
-
-/// The names in a directory; none if it is gone or not readable.
-pub(crate) fn names(dir: &Path) -> Vec<String> {
-    let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect()
 }
 
 /// Whether `flags:\t02102001` of a descriptor allow writing.

@@ -4,57 +4,15 @@
 //! not UTF-8. Only the last `)` ends it, because nothing after it can contain one. A truncated line yields
 //! nothing instead of a wrong number.
 
-use tenure_core::process::{RunState, StartTicks};
+use tenure_core::process::RunState;
+
+use crate::system::view::Stat;
 
 /// PF_FORKNOEXEC in the kernel's flags of a process.
 const FORKED: u64 = 0x40;
 
-/// The fields of `/proc/PID/stat` that are used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stat {
-    /// The kernel's short name for it; invalid bytes are replaced.
-    pub comm: String,
-    pub state: RunState,
-    /// The pid of its parent; 0 if that is outside the namespace.
-    pub parent: u32,
-    /// The process session that it belongs to.
-    pub session: u32,
-    pub has_terminal: bool,
-    /// Its controlling terminal by device number; 0 if it has none.
-    pub terminal: u64,
-    /// Whether it was forked and has executed nothing since.
-    pub forked: bool,
-    pub threads: u32,
-    /// Its start in ticks, as shown to this observer.
-    pub start: u64,
-}
-
-/// An observed process, with its start made comparable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProcessStat {
-    pub stat: Stat,
-    /// Its start without the time namespace's offset.
-    pub start: StartTicks,
-}
-
-/// The result of looking up a pid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub(crate) enum View {
-    /// The kernel reports none.
-    Absent,
-    Present(ProcessStat),
-    /// The number is a thread's now, so no process has it.
-    Thread {
-        /// The process that the thread belongs to.
-        of: u32,
-    },
-    /// It could not be read, for this reason.
-    Unreadable(String),
-}
-
 /// Parses `/proc/PID/stat`; `None` if it has another form, or is truncated.
-pub fn parse_stat(text: &[u8]) -> Option<Stat> {
+pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
     let comm = text.get(open + 1..close)?;

@@ -8,7 +8,7 @@ const NANOS: i128 = 1_000_000_000;
 
 /// What is added, in nanoseconds; zero outside a time namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Offsets {
+pub(super) struct Offsets {
     /// Added to CLOCK_MONOTONIC.
     pub monotonic: i128,
     /// Added to CLOCK_BOOTTIME, and so to the start of every process.
@@ -17,13 +17,13 @@ pub(crate) struct Offsets {
 
 impl Offsets {
     /// The boottime offset in clock ticks.
-    pub(crate) fn boottime_ticks(self, ticks_per_second: u64) -> i128 {
+    pub(super) fn boottime_ticks(self, ticks_per_second: u64) -> i128 {
         (self.boottime * i128::from(ticks_per_second)).div_euclid(NANOS)
     }
 }
 
 /// Parses `/proc/self/timens_offsets`.
-pub(crate) fn parse(text: &str) -> Option<Offsets> {
+pub(super) fn parse(text: &str) -> Option<Offsets> {
     let mut offsets = Offsets::default();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
