@@ -158,8 +158,11 @@ fn identity_shows_program_arguments_and_directory() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().canonicalize().unwrap();
     let child = Owned::start(Command::new("sleep").arg("1000").current_dir(&dir));
+    // Right after an exec a kernel may show none.
+    until("its arguments", || {
+        system::looks(child.pid(), None).argv == ["sleep", "1000"]
+    });
     let looks = system::looks(child.pid(), None);
-    assert_eq!(looks.argv, ["sleep", "1000"]);
     assert_eq!(looks.exe, system::executable(child.pid()));
     assert!(Path::new(&looks.exe).is_absolute(), "{looks:?}");
     assert_eq!(system::working_dir(child.pid()).unwrap(), dir);
@@ -170,13 +173,21 @@ fn identity_shows_program_arguments_and_directory() {
 fn identity_shows_the_variables_or_says_that_they_are_withheld() {
     let mut command = Command::new("sleep");
     let child = Owned::start(command.arg("1000").env("TENURE_TEST_SIGN", "kept"));
-    match system::environment(child.pid(), 1 << 20) {
-        Ok(all) => {
-            let mut entries = all.split(|byte| *byte == 0);
-            assert!(entries.any(|entry| entry == b"TENURE_TEST_SIGN=kept"));
-        }
-        Err(error) => println!("withheld: {error}"),
-    }
+    let shows = |all: &[u8]| {
+        let mut entries = all.split(|byte| *byte == 0);
+        entries.any(|entry| entry == b"TENURE_TEST_SIGN=kept")
+    };
+    // Right after an exec a kernel may show none.
+    until(
+        "its variables, or a refusal",
+        || match system::environment(child.pid(), 1 << 20) {
+            Ok(all) => shows(&all),
+            Err(error) => {
+                println!("withheld: {error}");
+                true
+            }
+        },
+    );
 }
 
 // Death: what proves it, and what does not.

@@ -47,11 +47,7 @@ fn flags_of(fdinfo: &str) -> Option<u32> {
     u32::from_str_radix(flags.trim(), 8).ok()
 }
 
-/// A path that reaches an open file or directory itself, whatever has its name now.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "another system may have to ask its kernel for a path"
-)]
+/// A path that reaches an open file or directory itself, whatever has its name now. Another system has to ask for it.
 pub fn path_through(file: BorrowedFd<'_>) -> io::Result<PathBuf> {
     Ok(own_link(file.as_raw_fd()))
 }
