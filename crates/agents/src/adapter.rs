@@ -48,6 +48,8 @@ pub struct Adapter {
     pub has_status_line: bool,
     /// Whether its command to resume sends the model a message, so that it runs only if a person names the session.
     pub resuming_sends: bool,
+    /// How a message starts a turn in it while it is idle, if it can.
+    pub wakes: Option<Waking>,
     pub(crate) commander: fn(&TurnRequest<'_>) -> Option<Vec<OsString>>,
     /// How it is run unattended; none for an agent without a command line of its own.
     pub runs: Option<AgentRun>,
@@ -76,6 +78,28 @@ impl Adapter {
         let told = self.runs.as_ref().map(|runs| runs.own_error(code, stderr));
         let is_unknown = |told: AgentFailure| told.class == ErrorClass::UnknownConversation;
         code != 0 && told.is_some_and(is_unknown)
+    }
+}
+
+/// How a message starts a turn in an idle session.
+#[derive(Debug, Clone, Copy)]
+pub enum Waking {
+    /// A hook that stays beside the agent: what it prints on stderr starts a turn when it exits with 2.
+    ByStderr,
+    /// Our plugin, which starts a turn with what the process prints that waits beside it.
+    ByStdout,
+    /// A command of the agent's own, which the sender runs.
+    ByCommand {
+        program: &'static str,
+        /// Its arguments for this conversation and text.
+        line: fn(&NativeId, &str) -> Vec<OsString>,
+    },
+}
+
+impl Waking {
+    /// Whether a process of tenure waits beside the agent for messages.
+    pub fn waits(self) -> bool {
+        !matches!(self, Waking::ByCommand { .. })
     }
 }
 

@@ -10,11 +10,11 @@ use serde_json::Value;
 use tenure_core::process::Process;
 use tenure_core::session::Doing;
 
-use crate::adapter::{Adapter, FirstEvent, Registry, Says};
+use crate::adapter::{Adapter, FirstEvent, Registry, Says, Waking};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
     Attends, BUSY, EndsManual, EventSpec, FAILED, FINISHED, File, FreshFile, IDLE, Means,
-    ModelReads, SAME, WAITING, event, unasked,
+    ModelReads, SAME, WAITING, Waits, event, unasked,
 };
 use crate::hooks;
 use crate::install::mcp::McpFormat;
@@ -33,7 +33,7 @@ const EVENTS: &[EventSpec] = &[
         5,
         Means::Start,
         IDLE,
-        &[ModelReads, FreshFile],
+        &[ModelReads, FreshFile, Waits],
     ),
     event("SessionEnd", 5, Means::End, SAME, &[File]),
     event(
@@ -48,7 +48,7 @@ const EVENTS: &[EventSpec] = &[
     event("PostToolUseFailure", 5, Means::Other, BUSY, &[]),
     event("PermissionRequest", 5, Means::Other, WAITING, &[]),
     event("Notification", 5, Means::Other, SAME, &[]),
-    event("Stop", 5, Means::Other, FINISHED, &[File]),
+    event("Stop", 5, Means::Other, FINISHED, &[File, Waits]),
     event("StopFailure", 5, Means::Other, FAILED, &[File]),
     event("SubagentStart", 5, Means::SubagentStart, SAME, &[]),
     event("SubagentStop", 5, Means::SubagentStop, SAME, &[]),
@@ -116,6 +116,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: true,
     resuming_sends: false,
+    wakes: Some(Waking::ByStderr),
     commander: |turn| {
         let ends = ["--output-format", "stream-json", "--verbose"];
         Some(turn.line("claude", "--resume", [&["-p"], &ends]))

@@ -10,9 +10,10 @@
 use std::ffi::OsString;
 
 use serde_json::Value;
+use tenure_core::id::NativeId;
 use tenure_core::witness::TurnEnd;
 
-use crate::adapter::{Adapter, FirstEvent, TurnRequest};
+use crate::adapter::{Adapter, FirstEvent, TurnRequest, Waking};
 use crate::event::{
     AsksModel, Attends, BUSY, EndsManual, EventSpec, FINISHED, File, IDLE, Means, ModelReads, SAME,
     WAITING, event,
@@ -74,6 +75,10 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     resuming_sends: false,
+    wakes: Some(Waking::ByCommand {
+        program: "codex",
+        line: queue,
+    }),
     commander: command,
     runs: Some(run::codex::RUN),
     settings: Some(Settings {
@@ -100,6 +105,12 @@ pub(crate) const ROW: Adapter = Adapter {
         }),
     }),
 };
+
+/// Hands a message to the window that has the conversation open, as if it had been typed there.
+fn queue(native_id: &NativeId, text: &str) -> Vec<OsString> {
+    let words = ["queue", "--thread", native_id.as_str(), "--message", text];
+    words.map(OsString::from).into()
+}
 
 fn read(row: &Adapter, event: &[u8]) -> Report {
     let (mut report, mut payload) = hooks::begin(event);

@@ -49,10 +49,13 @@ pub enum Note {
     Recaps,
     /// Unattended, the answer goes in front of the prompt, and a resume forgets a prompt that begins so.
     HidesPrompt,
+    /// After it a hook may wait for messages that start a turn.
+    Waits,
 }
 
 pub(crate) use Note::{
     AsksModel, Attends, EndsManual, FailsIfEmpty, File, FreshFile, HidesPrompt, ModelReads, Recaps,
+    Waits,
 };
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);

@@ -87,6 +87,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     resuming_sends: false,
+    wakes: None,
     commander: |turn| Some(turn.line("gemini", "--resume", [&["-p"], &["-o", "stream-json"]])),
     runs: Some(run::gemini::RUN),
     settings: Some(Settings {

@@ -54,6 +54,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: true,
     has_status_line: false,
     resuming_sends: false,
+    wakes: None,
     commander: |_| None,
     runs: None,
     settings: None,

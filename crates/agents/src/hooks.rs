@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::session::Doing;
+use tenure_core::wake;
 
 use crate::adapter::Adapter;
 use crate::event::{
@@ -51,6 +52,8 @@ const FIELDS: &[&str] = &[
     "next_at",
 ];
 
+/// How prompts begin that an agent makes by itself.
+const NO_PERSONS: &[&str] = &["<task-notification>", "<cross-session-message "];
 /// What a question asks for, without its text.
 pub(crate) const AN_ANSWER: &str = "an answer to its question";
 /// Tools that ask a person something, and what they ask for.
@@ -111,11 +114,19 @@ pub(crate) fn fill(row: &Adapter, report: &mut Report, payload: &mut Payload) {
         Means::Start => report.doing.is_some(),
         _ => event.is(Attends) && !payload.is_blank("prompt"),
     };
+    if event.is(Attends) {
+        let prompt = payload.text("prompt").unwrap_or_default();
+        report.woken_by = wake::marked(&prompt);
+        // A message, the end of a command in the background, or another agent, but no person.
+        if !report.woken_by.is_empty() || NO_PERSONS.iter().any(|tag| prompt.starts_with(tag)) {
+            report.attended = false;
+        }
+    }
     if event.is(File) || (event.is(FreshFile) && source != "resume") {
         report.transcript = payload.path("transcript_path");
     }
     // Gemini repeats the prompt when the turn is over.
-    if report.doing == BUSY {
+    if report.doing == BUSY && report.woken_by.is_empty() {
         report.prompt = payload.beginning("prompt");
     }
     // A notification's title is not the session's: "Authentication successful".

@@ -30,7 +30,7 @@ pub mod run;
 pub mod token_records;
 pub mod turn_records;
 
-pub use adapter::{Adapter, FirstEvent, Registry, Says, TurnRequest};
+pub use adapter::{Adapter, FirstEvent, Registry, Says, TurnRequest, Waking};
 pub use background::{Background, BackgroundJob};
 pub use event::{EventSpec, Means, Note};
 pub use marks::MARKS;

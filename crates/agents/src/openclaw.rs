@@ -66,6 +66,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     resuming_sends: true,
+    wakes: None,
     commander: command,
     runs: None,
     settings: Some(Settings {

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use tenure_core::agent_event::{Happening, Subagent};
 use tenure_core::id::NativeId;
 
-use crate::adapter::{Adapter, FirstEvent, TurnRequest};
+use crate::adapter::{Adapter, FirstEvent, TurnRequest, Waking};
 use crate::event::{
     Attends, BUSY, EventSpec, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING, SAME, WAITING,
     unasked,
@@ -68,6 +68,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     resuming_sends: false,
+    wakes: Some(Waking::ByStdout),
     commander: command,
     runs: Some(run::opencode::RUN),
     settings: Some(Settings {

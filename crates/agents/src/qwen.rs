@@ -87,6 +87,7 @@ pub(crate) const ROW: Adapter = Adapter {
     is_any_program: false,
     has_status_line: false,
     resuming_sends: false,
+    wakes: None,
     commander: |turn| Some(turn.line("qwen", "--resume", [&["-p"], &["-o", "stream-json"]])),
     runs: Some(run::qwen::RUN),
     settings: Some(Settings {

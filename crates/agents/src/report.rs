@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::id::{AgentName, NativeId};
 use tenure_core::key::Key;
+use tenure_core::notice::NoticeId;
 use tenure_core::session::Doing;
 use tenure_core::time::Timestamp;
 
@@ -41,6 +42,8 @@ pub struct Report {
     pub asks_model: bool,
     /// Whether it shows that a person is present.
     pub attended: bool,
+    /// The messages that started its turn.
+    pub woken_by: Vec<NoticeId>,
     pub dir: Option<String>,
     /// The agent's file for the conversation, if this event names it reliably.
     pub transcript: Option<String>,
@@ -111,6 +114,8 @@ pub struct EventAnswer {
     pub token: Option<String>,
     /// The item that owns the conversation, if the event named another with it.
     pub foreign_to: Option<String>,
+    /// Whether a process of tenure is to wait beside the session for messages.
+    pub waits: bool,
 }
 
 /// Our own small answer, for programs that understand it.
@@ -126,6 +131,9 @@ pub(crate) fn own_answer(answer: &EventAnswer) -> Option<Value> {
     put("block", &answer.block);
     if let Some(token) = &answer.token {
         said.insert("env".into(), json!({"TENURE_SESSION": token}));
+    }
+    if answer.waits {
+        said.insert("wait".into(), json!(true));
     }
     (!said.is_empty()).then_some(Value::Object(said))
 }
@@ -162,6 +170,7 @@ impl Report {
             until: None,
             asks_model: false,
             attended: false,
+            woken_by: Vec::new(),
             dir,
             transcript: None,
             tool: None,

@@ -181,6 +181,7 @@ fn check(bytes: &[u8], what: &str) {
         block: Some("block".into()),
         token: Some("token".into()),
         foreign_to: Some("foreign".into()),
+        waits: true,
     };
     for adapter in ADAPTERS {
         let name = adapter.name;

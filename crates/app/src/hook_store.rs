@@ -124,6 +124,16 @@ impl HookStore {
         }
     }
 
+    /// Whether messages start turns in sessions of this agent.
+    pub fn wakes(&self, agent: &str) -> bool {
+        self.settings.wake.is_on(agent)
+    }
+
+    /// The state directory.
+    pub fn dir(&self) -> &Path {
+        self.place.dir()
+    }
+
     /// The user's channels for notifications.
     pub fn channels(&self) -> &[NotifyChannel] {
         &self.settings.notify

@@ -67,6 +67,7 @@ fn found() -> DetectedAgents {
         state_dir,
         status_line: false,
         mcp: false,
+        wake: None,
     };
     for place in InstallTarget::all(&InstallScope::User, |_| true).unwrap_or_default() {
         let (agent, is_here) = (place.agent.to_owned(), place.found);

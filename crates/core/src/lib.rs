@@ -63,6 +63,7 @@ pub mod tree_lock;
 pub mod trust;
 pub mod version;
 pub mod visible;
+pub mod wake;
 pub mod waking;
 pub mod witness;
 pub mod worktree_changes;

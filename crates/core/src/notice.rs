@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Epoch, SessionId, stored_enum};
 use crate::time::Timestamp;
+use crate::wake::WakeSender;
 
 /// How many notices one answer has at most; the rest is counted and comes with the next.
 pub const MAX_AT_ONCE: usize = 50;
@@ -18,7 +19,7 @@ pub const MAX_AT_ONCE: usize = 50;
 pub const MAX_WAITING: usize = 20;
 
 /// A notice's position in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NoticeId(pub u64);
 
 stored_enum! {
@@ -52,6 +53,10 @@ pub struct Notice {
     pub epoch: Option<Epoch>,
     pub from: Option<SessionId>,
     pub at: Timestamp,
+    /// Who sent it, if it may start a turn.
+    pub wakes: Option<WakeSender>,
+    /// When it was taken to start one.
+    pub woke_at: Option<Timestamp>,
 }
 
 impl Notice {
@@ -93,6 +98,8 @@ impl Notice {
             epoch: Some(epoch),
             from: None,
             at,
+            wakes: None,
+            woke_at: None,
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::id::{
 use crate::liveness::{Doubt, Liveness, Proof};
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
+use crate::wake::Woken;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
@@ -52,6 +53,8 @@ pub struct Session {
     pub asked_at: Option<Timestamp>,
     /// When it did so before that.
     pub asked_before: Option<Timestamp>,
+    /// When messages started turns in it.
+    pub woken: Woken,
     /// When a person was last seen with it.
     pub attended_at: Option<Timestamp>,
     pub started_at: Timestamp,
@@ -269,6 +272,7 @@ impl Session {
             activity: None,
             asked_at: None,
             asked_before: None,
+            woken: Woken::default(),
             daemon: None,
             attended_at: None,
             started_at: at,

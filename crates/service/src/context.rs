@@ -555,6 +555,8 @@ impl Ctx<'_> {
             epoch: about.map(|(_, epoch)| epoch),
             from,
             at: self.now.wall,
+            wakes: None,
+            woke_at: None,
         })?;
         Ok(())
     }

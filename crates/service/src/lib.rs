@@ -81,9 +81,9 @@ pub use run::{
 };
 pub use session::death::DeadSession;
 pub use session::{
-    Awaited, Delivery, Glance, Glancer, Killable, LeftBehind, ListRequest, MetaChange,
-    RegisterRequest, Registered, RenewRequest, Resumable, SentMessage, Status, Subject, WARNED_FOR,
-    WaitGoal, Whoami, Window,
+    Awaited, Delivery, Glance, Glancer, Killable, LeftBehind, ListRequest, MetaChange, Receipt,
+    RegisterRequest, Registered, RenewRequest, Resumable, SentMessage, Sleeper, Status, Subject,
+    WARNED_FOR, WaitGoal, WakeRequest, Whoami, Window, Woke,
 };
 pub use token::NewToken;
 pub use transact::{Answer, Failure, Reply, Service};

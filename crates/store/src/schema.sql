@@ -41,6 +41,7 @@ CREATE TABLE sessions (
     -- When it last asked its model, and when before that.
     asked_at          INTEGER,
     asked_before      INTEGER,
+    woken             TEXT,
     started_at        INTEGER NOT NULL,
     seen_at           INTEGER NOT NULL,
     lease_era         TEXT NOT NULL,
@@ -154,7 +155,9 @@ CREATE TABLE notices (
     epoch        INTEGER,
     sender       TEXT,
     at           INTEGER NOT NULL,
-    delivered_at INTEGER
+    delivered_at INTEGER,
+    wakes        TEXT,
+    woke_at      INTEGER
 ) STRICT;
 
 CREATE INDEX notices_waiting ON notices (recipient, id) WHERE delivered_at IS NULL;

@@ -5,6 +5,9 @@ use tenure_core::write_conflict::GuardMode;
 /// Every mode, weakest first.
 pub const MODES: [GuardMode; 3] = [GuardMode::Observe, GuardMode::Warn, GuardMode::Block];
 
+/// The flag of the hook that waits for messages.
+const WAITS: &str = " --wait";
+
 /// A mode's name on the command line.
 pub fn word_of(mode: GuardMode) -> &'static str {
     match mode {
@@ -33,6 +36,20 @@ impl HookLine {
         format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}")
     }
 
+    /// The same for the hook that waits for messages.
+    pub fn waiting(&self, agent: &str) -> String {
+        let plain = Self {
+            mode: GuardMode::default(),
+            ..self.clone()
+        };
+        format!("{}{WAITS}", plain.text(agent))
+    }
+
+    /// Whether one of our command lines waits for messages.
+    pub(super) fn waits(command: &str) -> bool {
+        command.trim_end().ends_with(WAITS)
+    }
+
     /// Parses a command line; none if it is not ours.
     ///
     /// Ours ends with the words `tenure hook AGENT`, wherever that tenure is and however it is quoted, or is
@@ -40,6 +57,11 @@ impl HookLine {
     pub fn read(command: &str, agent: &str) -> Option<Self> {
         let words = words(command)?;
         let mut rest: &[String] = &words;
+        if let [before @ .., last] = rest
+            && last == WAITS.trim_start()
+        {
+            rest = before;
+        }
         let mut mode = GuardMode::default();
         if let [before @ .., flag, word] = rest
             && flag == "--mode"
@@ -140,6 +162,19 @@ mod tests {
                 assert_eq!(HookLine::read(&line.text("claude"), "codex"), None);
             }
         }
+    }
+
+    #[test]
+    fn the_waiting_hook_is_recognised() {
+        let line = HookLine {
+            program: "/a b/tenure".into(),
+            mode: GuardMode::Block,
+        };
+        let waiting = line.waiting("claude");
+        assert!(HookLine::waits(&waiting), "{waiting}");
+        assert!(!HookLine::waits(&line.text("claude")));
+        let read = HookLine::read(&waiting, "claude").unwrap();
+        assert_eq!(read.program, line.program);
     }
 
     #[test]

@@ -19,7 +19,10 @@ use tenure_core::json_fault::fault;
 use super::OffSwitch;
 use super::command::HookLine;
 use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
-use crate::event::EventSpec;
+use crate::event::{EventSpec, Waits};
+
+/// How long the agent lets a hook wait for messages, in seconds. After that, the next turn starts another.
+const WAITS_FOR: u32 = 86_400;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
@@ -66,6 +69,8 @@ pub struct HookEntry {
     /// The index of the event's group and of the hook in the group, from zero.
     pub place: (usize, usize),
     pub line: HookLine,
+    /// Whether it waits for messages instead of reporting the event.
+    pub waits: bool,
     /// The command as written there.
     pub command: String,
     /// What the group is limited to.
@@ -96,8 +101,18 @@ pub enum Edited {
 impl HooksFormat {
     /// The text with our entries and no other byte changed. A second call changes nothing.
     pub fn install(&self, text: &str, line: &HookLine) -> Result<String, HooksFileError> {
+        self.install_all(text, line, false)
+    }
+
+    /// The same, with the hooks that wait for messages if that is wanted, and without them if not.
+    pub fn install_all(
+        &self,
+        text: &str,
+        line: &HookLine,
+        waits: bool,
+    ) -> Result<String, HooksFileError> {
         let (mark, mut body) = self.split_mark(text);
-        while let Some(next) = self.next_change(&body, line)? {
+        while let Some(next) = self.next_change(&body, line, waits)? {
             body = next;
         }
         Ok(format!("{mark}{body}"))
@@ -120,9 +135,26 @@ impl HooksFormat {
         Ok(Edited::Text(format!("{mark}{body}")))
     }
 
-    /// Our entries, in file order.
+    /// Our entries that report events, in file order.
     pub fn entries(&self, text: &str) -> Result<Vec<HookEntry>, HooksFileError> {
-        self.entries_in(&self.split_mark(text).1)
+        let mut entries = self.entries_in(&self.split_mark(text).1)?;
+        entries.retain(|entry| !entry.waits);
+        Ok(entries)
+    }
+
+    /// Whether one of our entries waits for messages; none if the agent has no such hook.
+    pub fn has_waiting(&self, text: &str) -> Result<Option<bool>, HooksFileError> {
+        if self.waiting().next().is_none() {
+            return Ok(None);
+        }
+        let entries = self.entries_in(&self.split_mark(text).1)?;
+        Ok(Some(entries.iter().any(|entry| entry.waits)))
+    }
+
+    /// The events after which a hook may wait for messages.
+    fn waiting(&self) -> impl Iterator<Item = &'static str> {
+        let waiting = self.events.iter().filter(|event| event.is(Waits));
+        waiting.map(|event| event.name)
     }
 
     /// The events that are asked for, each with its time limit in the agent's own unit.
@@ -155,7 +187,10 @@ impl HooksFormat {
     pub fn missing(&self, entries: &[HookEntry]) -> Vec<&'static str> {
         let names = self.asked().map(|(name, _)| name);
         names
-            .filter(|name| !entries.iter().any(|entry| entry.event == *name))
+            .filter(|name| {
+                let mut all = entries.iter();
+                !all.any(|entry| entry.event == *name && !entry.waits)
+            })
             .collect()
     }
 
@@ -166,22 +201,45 @@ impl HooksFormat {
         }
     }
 
-    fn next_change(&self, text: &str, line: &HookLine) -> Result<Option<String>, HooksFileError> {
+    fn next_change(
+        &self,
+        text: &str,
+        line: &HookLine,
+        waits: bool,
+    ) -> Result<Option<String>, HooksFileError> {
         let entries = self.entries_in(text)?;
-        if let Some(wrong) = entries
-            .iter()
-            .rposition(|entry| self.is_wrong(entry, &entries))
-        {
+        let is_unwanted =
+            |entry: &HookEntry| (entry.waits && !waits) || self.is_wrong(entry, &entries);
+        if let Some(wrong) = entries.iter().rposition(is_unwanted) {
             return self.without(text, &entries[wrong]).map(Some);
         }
-        let wanted = line.text(self.agent);
-        if let Some(old) = entries.iter().find(|entry| entry.command != wanted) {
-            let new = json!(wanted).to_string();
+        let wanted = |waits: bool| match waits {
+            true => line.waiting(self.agent),
+            false => line.text(self.agent),
+        };
+        if let Some(old) = entries
+            .iter()
+            .find(|entry| entry.command != wanted(entry.waits))
+        {
+            let new = json!(wanted(old.waits)).to_string();
             return Ok(Some(spliced(text, &[(old.at.command.clone(), new)])));
         }
         let missing = self.missing(&entries);
-        match self.asked().find(|(name, _)| missing.contains(name)) {
-            Some((event, timeout)) => self.with(text, event, timeout, &wanted).map(Some),
+        if let Some((event, timeout)) = self.asked().find(|(name, _)| missing.contains(name)) {
+            let hook = json!({"type": "command", "command": wanted(false), "timeout": timeout});
+            return self.with(text, event, hook).map(Some);
+        }
+        let is_there = |event| {
+            let mut all = entries.iter();
+            all.any(|entry| entry.waits && entry.event == event)
+        };
+        match self.waiting().find(|event| waits && !is_there(*event)) {
+            Some(event) => {
+                let hook = json!({
+                    "type": "command", "command": wanted(true), "timeout": WAITS_FOR, "asyncRewake": true,
+                });
+                self.with(text, event, hook).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -189,14 +247,19 @@ impl HooksFormat {
     /// A misplaced entry: for another event, a duplicate, or one whose matcher excludes some occasions of the
     /// event (a start hook that skips resumes leaves sessions unknown).
     fn is_wrong(&self, entry: &HookEntry, all: &[HookEntry]) -> bool {
-        let first = all.iter().find(|other| other.event == entry.event);
+        let same = |other: &&HookEntry| other.event == entry.event && other.waits == entry.waits;
+        let first = all.iter().find(same);
         let is_limited = entry
             .matcher
             .as_ref()
             .is_some_and(|matcher| !matcher.is_empty() && matcher != "*");
         is_limited
             || first.is_some_and(|first| first.at != entry.at)
-            || !self.asked().any(|(name, _)| name == entry.event)
+            || if entry.waits {
+                !self.waiting().any(|name| name == entry.event)
+            } else {
+                !self.asked().any(|(name, _)| name == entry.event)
+            }
     }
 
     pub(super) fn parse<'a>(&self, text: &'a str) -> Result<Option<Value<'a>>, HooksFileError> {
@@ -284,6 +347,7 @@ impl HooksFormat {
             event: event.to_owned(),
             place: (at.group, at.hook),
             line,
+            waits: HookLine::waits(&command.value),
             command: command.value.to_string(),
             matcher: matcher
                 .and_then(|(_, found)| Some(found.value.as_string_lit()?.value.to_string())),
@@ -297,12 +361,12 @@ impl HooksFormat {
         &self,
         text: &str,
         event: &str,
-        timeout: u32,
-        command: &str,
+        mut hook: serde_json::Value,
     ) -> Result<String, HooksFileError> {
-        let mut hook = json!({"type": "command", "command": command, "timeout": timeout});
-        if self.named {
-            hook = json!({"name": "tenure", "type": "command", "command": command, "timeout": timeout});
+        if self.named
+            && let Some(fields) = hook.as_object_mut()
+        {
+            fields.shift_insert(0, "name".to_owned(), json!("tenure"));
         }
         let group = json!({"hooks": [hook]});
         let Some(value) = self.parse(text)? else {

@@ -12,6 +12,9 @@ const MAX_MS = 2000
 const MAX_MS_AT_EXIT = 1000
 const MAX_CHARS = 1024 * 1024
 
+// Process that waits beside an idle session for messages, by session.
+const waiters = new Map()
+
 const isThere = () => {
   try {
     accessSync(PROGRAM, constants.X_OK)
@@ -65,6 +68,32 @@ const ask = (event) =>
     }
   })
 
+// Waits beside a session until tenure prints a message that starts a turn. The process ends by itself with this one, and
+// when a newer one comes.
+const wait = (client, event) => {
+  const id = event.session_id
+  try {
+    if (waiters.has(id) || !isThere()) return
+    let text = ""
+    const child = spawn(PROGRAM, [...ARGUMENTS, "--wait"], { stdio: ["pipe", "pipe", "ignore"] })
+    waiters.set(id, child)
+    child.on("error", () => waiters.delete(id))
+    child.on("close", () => {
+      waiters.delete(id)
+      const parts = [{ type: "text", text: text.trim() }]
+      if (parts[0].text) client.session.promptAsync({ path: { id }, body: { parts } }).catch(() => {})
+    })
+    child.stdin.on("error", () => {})
+    child.stdout.on("error", () => {})
+    child.stdout.setEncoding("utf8")
+    child.stdout.on("data", (part) => {
+      text += part
+      if (text.length > MAX_CHARS) child.kill()
+    })
+    child.stdin.end(JSON.stringify(event))
+  } catch {}
+}
+
 // One plugin per process, even if it is installed for the user and for the project.
 const FIRST = Symbol.for("tenure.opencode")
 
@@ -100,6 +129,7 @@ export const Tenure = async ({ client, directory }) => {
     session.last = session.last.then(async () => {
       const answer = await ask(event)
       if (answer.env && typeof answer.env === "object") session.env = answer.env
+      if (answer.wait === true) wait(client, event)
       if (typeof answer.message === "string" && answer.message) {
         client?.tui?.showToast?.({ body: { title: "tenure", message: answer.message, variant: "warning" } })?.catch?.(() => {})
       }
@@ -207,7 +237,10 @@ export const Tenure = async ({ client, directory }) => {
     "session.error": ({ sessionID, error }) => fail(sessionID, error),
     "session.status": ({ sessionID, status }) => retry(sessionID, status),
     "message.part.updated": ({ part }) => answered(part),
-    "session.deleted": ({ info }) => sessions.delete(info.id),
+    "session.deleted": ({ info }) => {
+      waiters.get(info.id)?.kill()
+      sessions.delete(info.id)
+    },
     "permission.asked": (asked) =>
       tell(asked.sessionID, "PermissionRequest", {
         tool_name: asked.permission ?? asked.type ?? null,
@@ -231,6 +264,7 @@ export const Tenure = async ({ client, directory }) => {
     // to exit, in case it does. Unsent events go first.
     dispose: async () => {
       let timer
+      for (const waiter of waiters.values()) waiter.kill()
       const late = new Promise((resolve) => {
         timer = setTimeout(resolve, MAX_MS_AT_EXIT)
       })

@@ -47,6 +47,40 @@ fn there_and_back(format: &HooksFormat, text: &str) -> String {
     with
 }
 
+#[test]
+fn the_hooks_that_wait_come_and_go_and_leave_every_other_byte() {
+    let format = format_of("claude");
+    for text in ["{}\n", FULL, "{\"hooks\": {\"Stop\": []}}\n"] {
+        let plain = format.install(text, &ours()).unwrap();
+        let with = format.install_all(text, &ours(), true).unwrap();
+        assert_eq!(format.install_all(&plain, &ours(), true).unwrap(), with);
+        assert_eq!(format.install_all(&with, &ours(), true).unwrap(), with);
+        assert_eq!(format.has_waiting(&with), Ok(Some(true)));
+        let entries = format.entries(&with).unwrap();
+        assert_eq!(entries.len(), format.asked().count());
+        let parsed: serde_json::Value = serde_json::from_str(&with).unwrap();
+        for event in ["Stop", "SessionStart"] {
+            let groups = parsed["hooks"][event].as_array().unwrap();
+            let hook = &groups.last().unwrap()["hooks"][0];
+            assert_eq!(hook["asyncRewake"], true, "{with}");
+            assert_eq!(hook["timeout"], 86_400);
+            let command = hook["command"].as_str().unwrap();
+            assert!(command.ends_with(" hook claude --wait"), "{command}");
+        }
+        assert_eq!(with.matches("--wait").count(), 2);
+        assert_eq!(
+            format.install(&with, &ours()).unwrap(),
+            plain,
+            "without again"
+        );
+        let back = format.uninstall(&with).unwrap();
+        assert_eq!(back, Edited::Text(text.to_owned()), "through\n{with}");
+    }
+    assert_eq!(format_of("codex").has_waiting("{}"), Ok(None));
+    let same = format_of("codex").install("{}", &ours());
+    assert_eq!(format_of("codex").install_all("{}", &ours(), true), same);
+}
+
 const FULL: &str = r#"{
     "model": "opus",
     "permissions": { "allow": ["Bash(ls:*)"],

@@ -186,6 +186,20 @@ pub(super) const KNOWN: &[SettingSpec] = &[
         about: "how long events, and ended sessions that nothing needs, are kept; 0s keeps them for ever, but events on a server for 90 days",
     },
     SettingSpec {
+        key: "wake.agents",
+        default: "",
+        project: false,
+        value: Value::Agents(|all| &mut all.wake.agents, |agent| agent.wakes.is_some()),
+        about: "agents in whose idle sessions a message starts a turn, such as claude; none if none is listed",
+    },
+    SettingSpec {
+        key: "wake.from_agents",
+        default: "false",
+        project: false,
+        value: Value::Switch(|all| &mut all.wake.from_agents),
+        about: "whether messages of agents' sessions start turns too, not only those of people and tokens",
+    },
+    SettingSpec {
         key: "missions.roles",
         default: "",
         project: true,

@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_agents::Adapter;
 use tenure_agents::run::Configured;
 use tenure_core::policy::Policy;
 use tenure_core::run::budget::Budgets;
@@ -73,6 +74,8 @@ enum Value {
     Amount(fn(&mut Settings) -> &mut Option<f64>),
     /// Several texts without commas.
     List(fn(&mut Settings) -> &mut Vec<String>),
+    /// The same, of names of agents that can do something.
+    Agents(fn(&mut Settings) -> &mut Vec<String>, fn(&Adapter) -> bool),
 }
 
 /// A setting for display.
@@ -136,6 +139,8 @@ pub struct Settings {
     pub repos: Vec<Repo>,
     /// Agents that the user defines, by name.
     pub agents: BTreeMap<String, Configured>,
+    /// In which sessions messages start turns.
+    pub wake: Wake,
     /// How long an agent may take to stop before it is killed.
     pub stop_grace: Duration,
     /// How long the files of runs are kept.
@@ -149,6 +154,22 @@ pub struct Settings {
     pub listed: Vec<Setting>,
     /// Settings of a project's file that are ignored.
     pub ignored: Vec<Ignored>,
+}
+
+/// In which sessions messages start turns, and whose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wake {
+    /// The agents; none while it is switched off.
+    pub agents: Vec<String>,
+    /// Whether messages of agents' sessions do it too.
+    pub from_agents: bool,
+}
+
+impl Wake {
+    /// Whether messages start turns in sessions of this agent.
+    pub fn is_on(&self, agent: &str) -> bool {
+        self.agents.iter().any(|name| name == agent)
+    }
 }
 
 /// Reads the environment; passed in by main, so that tests and layers see the same.
@@ -375,6 +396,13 @@ impl Value {
                 }
             }
             Value::Amount(of) => *of(all) = Some(amount(value).ok_or_else(|| self.expected())?),
+            Value::Agents(of, can) => {
+                Value::List(of).set(all, value)?;
+                let names = tenure_agents::names(can);
+                if !of(all).iter().all(|name| names.contains(&name.as_str())) {
+                    return Err(self.expected());
+                }
+            }
             Value::List(of) => {
                 let listed = value.split(',').map(str::trim);
                 *of(all) = listed
@@ -396,7 +424,7 @@ impl Value {
                 toml::Value::Float(number) => Some(number.to_string()),
                 _ => None,
             },
-            Value::List(_) => {
+            Value::List(_) | Value::Agents(..) => {
                 let texts = value.as_array()?.iter().map(toml::Value::as_str);
                 let texts = texts.collect::<Option<Vec<&str>>>()?;
                 let plain = |text: &&str| !text.trim().is_empty() && !text.contains(',');
@@ -408,6 +436,12 @@ impl Value {
 
     fn expected(self) -> String {
         let expected = match self {
+            Value::Agents(_, can) => {
+                return format!(
+                    "expected a list of {}",
+                    tenure_agents::names(can).join(", ")
+                );
+            }
             Value::Switch(_) => "true or false",
             Value::Count(_) => "a number that is not negative",
             Value::Amount(_) => "a number above 0, without quotes",

@@ -62,6 +62,8 @@ pub struct Plan {
     pub status_line: Option<StatusLine>,
     /// Whether there will be an entry for the MCP server, for an agent that tenure adds one to.
     pub mcp: Option<bool>,
+    /// Whether hooks will wait for messages, for an agent with such hooks.
+    pub wake: Option<bool>,
     /// Whether the agent's settings turn hooks off.
     pub is_off: bool,
     /// The tenure that its hooks run, before, if there is none any more.
@@ -89,6 +91,8 @@ pub struct SetupTarget {
     pub status_line: bool,
     /// The same for an entry for the MCP server.
     pub mcp: bool,
+    /// Whether hooks wait for messages that start a turn; none: as it is there.
+    pub wake: Option<bool>,
 }
 
 impl SetupTarget {
@@ -107,7 +111,7 @@ impl Plan {
         let file = read(&path)?;
         let text = file.text().unwrap_or_default().to_owned();
         let program;
-        let mut doubled = Vec::new();
+        let (mut doubled, mut wake) = (Vec::new(), None);
         let (there, after, status_line) = match &place.settings.format {
             Format::Hooks(format) => {
                 let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
@@ -115,8 +119,10 @@ impl Plan {
                 let there = entries.first().map(|entry| entry.line.mode);
                 doubled = doubled_events(&entries);
                 let line = wanted.line(there);
+                let there_waits = format.has_waiting(&text).map_err(|e| refused(&path, &e))?;
+                wake = there_waits.map(|waits| wanted.wake.unwrap_or(waits));
                 let after = format
-                    .install(&text, &line)
+                    .install_all(&text, &line, wake == Some(true))
                     .map_err(|e| refused(&path, &e))?;
                 let (after, status_line) = with_status_line(format, &path, after, wanted)?;
                 (there, after, status_line)
@@ -142,6 +148,7 @@ impl Plan {
             trust: None,
             status_line,
             mcp: None,
+            wake,
             is_off: !off.is_empty(),
             gone: None,
             doubled,
@@ -329,6 +336,7 @@ impl Plan {
             "doubled": self.doubled,
             "status_line": self.status_line.map(StatusLine::word),
             "mcp": self.mcp.map(|is_there| if is_there { "installed" } else { "not_installed" }),
+            "wake": self.wake,
             "changed": !self.is_nothing(),
             "files": files,
             "notes": self.will.iter().chain(&self.notes).collect::<Vec<_>>(),

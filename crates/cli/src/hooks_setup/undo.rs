@@ -161,6 +161,7 @@ impl Plan {
             trust: None,
             status_line: None,
             mcp: None,
+            wake: None,
             gone: None,
             doubled: Vec::new(),
             is_off: false,

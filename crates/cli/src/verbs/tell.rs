@@ -1,18 +1,24 @@
-use tenure_service::SentMessage;
+use tenure_core::time::Span;
+use tenure_service::Delivery;
 use tenure_views::details;
 
 use crate::app::App;
+use crate::child::unfinished;
 use crate::output::{Outcome, Output};
 
 /// Send a message to a session
 ///
 /// A live session will see it at its next prompt or tool call (delivered). A session that has ended and can be resumed
 /// will see it then (waiting). For a session that cannot be resumed (dead) the message is not stored: exit 1.
+///
+/// If the setting wake.agents lists its agent, a message from a person starts a turn in an idle session. With --wait,
+/// the command waits for the receipt: delivered means that the agent has it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tenure tell claude-k7qd 'main is frozen until noon'
-  tenure tell k7qd 'rebase first' --json | jq -r .delivery")]
+  tenure tell k7qd 'rebase first' --json | jq -r .delivery
+  tenure tell k7qd 'please go on' --wait 1m    delivered, waiting or dead")]
 pub struct Args {
     /// Handle, id, or a unique part of either
     #[arg(value_name = "SESSION")]
@@ -21,14 +27,29 @@ pub struct Args {
     /// Text of the message
     #[arg(value_name = "MESSAGE")]
     message: String,
+
+    /// Wait this long at most until the agent has it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    wait: Option<Span>,
 }
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().tell(&args.name, &args.message)?;
-    let SentMessage { session, delivery } = &answer.value;
-    let text = details::told(&answer.value);
-    Ok(Output::new("session", session, text)
-        .with("delivery", delivery)
-        .told(&answer))
+    let sent = &answer.value;
+    tenure_wake::start_turn(&mut context, sent).finish();
+    let Some(Span(timeout)) = args.wait else {
+        return Ok(Output::new("session", &sent.session, details::told(sent))
+            .with("delivery", &sent.delivery)
+            .told(&answer));
+    };
+    let receipt = tenure_wake::await_receipt(&mut context, sent, timeout).map_err(unfinished)?;
+    let handle = &receipt.value.session.handle;
+    let text = match receipt.value.delivery {
+        Delivery::Delivered => format!("delivered: {handle} has it"),
+        Delivery::Waiting => format!("waiting: {handle} does not have it yet"),
+    };
+    Ok(Output::new("session", &receipt.value.session, text)
+        .with("delivery", &receipt.value.delivery)
+        .told(&receipt))
 }

@@ -162,6 +162,7 @@ mod transcript_append_beside_agent;
 mod uninstall;
 mod uninstall_killed;
 mod usage_errors;
+mod wake;
 mod watch_events;
 mod watchers_end;
 mod webhook_burst;

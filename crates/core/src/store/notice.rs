@@ -27,6 +27,14 @@ pub trait NoticeRows {
         at: Timestamp,
     ) -> Result<(), StoreError>;
 
+    /// Records that these pending notices of a session were taken to start a turn.
+    fn take_to_wake(
+        &mut self,
+        session: SessionId,
+        taken: &[NoticeId],
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
     /// Records that hooks reach the model of this session in this life.
     fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError>;
 

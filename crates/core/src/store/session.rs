@@ -5,6 +5,7 @@ use crate::id::{Handle, HostId, Life, SessionId, SessionToken};
 use crate::process::{BootId, Process};
 use crate::session::{Activity, Doing, Session};
 use crate::time::{Deadline, Timestamp};
+use crate::wake::Woken;
 
 /// A process without its start time: what an index can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +118,10 @@ pub trait SessionRows {
     /// Stores that a session asked its model, and when it did so before, if it is still open and in this life. One
     /// statement, which leaves the revision unchanged.
     fn note_request(&mut self, token: SessionToken, at: Timestamp) -> Result<(), StoreError>;
+
+    /// Stores when messages started turns in a session, if it is still open and in this life. One statement, which
+    /// leaves the revision unchanged.
+    fn note_woken(&mut self, token: SessionToken, woken: &Woken) -> Result<(), StoreError>;
 
     /// Processes at these places that are, or were, a life of some session; newest first within a place.
     fn lives_at_any(

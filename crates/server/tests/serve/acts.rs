@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use tenure_testkit::{Cmd, poll};
+
 use crate::{ALL, Server, env, session, text, token};
 
 /// The newest event of a kind.
@@ -39,6 +41,32 @@ fn a_claim_is_freed_and_given_for_its_holder() {
     let answer = server.post("/api/v1/claims/wp%3A2/free", &token, free);
     assert_eq!(answer.json()["claim"]["state"], "free", "{}", answer.text);
     assert_eq!(newest(&env, "claim.released")["reason"], "stale (token ci)");
+}
+
+#[test]
+fn a_tokens_message_starts_a_turn_in_an_idle_session() {
+    let mut env = env();
+    env.set("TENURE_WAKE_AGENTS", "claude");
+    let ann = env.agent("claude");
+    let event = json!({"hook_event_name": "SessionStart", "session_id": "a1", "cwd": env.work()});
+    let event = event.to_string();
+    ann.tenure_stdin(&["hook", "claude"], &event).ok();
+    let me = ann.tenure(&["whoami", "--json"]).ok().json();
+    let handle = text(&me["session"]["handle"]);
+    let waits = ann.start(Cmd::shell("exec tenure hook claude --wait").stdin(event));
+    let bells = env.state().join("wake");
+    poll(std::time::Duration::from_secs(20), "it waits", || {
+        std::fs::read_dir(&bells).ok()?.next().map(drop)
+    });
+    let server = Server::start(&env);
+    let token = token(&env, "ci", ALL);
+    let path = format!("/api/v1/sessions/{handle}/tell");
+    let answer = server.post(&path, &token, json!({"message": "go on"}));
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let said = waits.wait();
+    assert_eq!(said.code, 2, "{said}");
+    let quoted = "message from token ci: \"go on\"";
+    assert!(said.stderr.contains(quoted), "{said}");
 }
 
 #[test]

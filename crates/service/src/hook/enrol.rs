@@ -5,7 +5,7 @@ use crate::context::{Ctx, Stop};
 use crate::evidence::{Surroundings, Want};
 use crate::hook::event::{AgentEvent, Brief, HandledEvent};
 use crate::hook::note::{
-    note_activity, note_subagent, note_title, note_transcript, tell, use_tool,
+    note_activity, note_subagent, note_title, note_transcript, note_waking, tell, use_tool,
 };
 use crate::hook::worktree_changes::changes_since;
 use crate::session::look::{ListRequest, filter_of, list};
@@ -35,6 +35,7 @@ pub(super) fn enrol(ctx: &mut Ctx<'_>, event: &AgentEvent) -> Result<HandledEven
     note_transcript(ctx, &session, event)?;
     note_title(ctx, &mut session, event)?;
     note_activity(ctx, &mut session, event)?;
+    note_waking(ctx, &session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
     let advice = use_tool(ctx, &session, event)?;

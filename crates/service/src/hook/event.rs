@@ -10,6 +10,7 @@ use tenure_core::agent_event::{Happening, QuestionText, Subagent};
 use tenure_core::end::Terminal;
 use tenure_core::id::{AgentName, NativeId, SessionId};
 use tenure_core::key::Key;
+use tenure_core::notice::NoticeId;
 use tenure_core::process::Ancestor;
 use tenure_core::program::Program;
 use tenure_core::session::Doing;
@@ -41,6 +42,9 @@ pub struct AgentEvent {
     pub asks_model: bool,
     /// Whether it shows that a person is present.
     pub attended: bool,
+    /// The messages that started its turn.
+    #[serde(default)]
+    pub woken_by: Vec<NoticeId>,
     /// What the agent's terminal shows; checked only for an end.
     pub terminal: Terminal,
     pub dir: String,
@@ -84,6 +88,7 @@ impl AgentEvent {
             || self.until.is_some()
             || self.asks_model
             || self.attended
+            || !self.woken_by.is_empty()
             || self.tool.is_some()
             || self.prompt.is_some()
             || self.title.is_some()

@@ -18,7 +18,7 @@ use crate::context::{Ctx, Stop};
 use crate::hook::enrol::{daemon_of, enrol, window};
 use crate::hook::event::{AgentEvent, HandledEvent};
 use crate::hook::note::{
-    note_activity, note_subagent, note_title, note_transcript, tell, use_tool,
+    note_activity, note_subagent, note_title, note_transcript, note_waking, tell, use_tool,
 };
 use crate::hook::worktree_changes::leave;
 use crate::session::new_session::move_to_window;
@@ -330,6 +330,7 @@ fn beat(ctx: &mut Ctx<'_>, mut session: Session, event: &AgentEvent) -> Result<H
     }
     note_subagent(ctx, &session, event)?;
     note_transcript(ctx, &session, event)?;
+    note_waking(ctx, &session, event)?;
     tell(ctx, &session, event)?;
     caller::resolve_doubts(ctx, session.id)?;
     let advice = use_tool(ctx, &session, event)?;

@@ -10,8 +10,11 @@ use tenure_core::activity::{self, ActivityReport};
 use tenure_core::agent_event::Happening;
 use tenure_core::end;
 use tenure_core::event::EventKind;
+use tenure_core::notice::{Notice, NoticeId};
 use tenure_core::session::{Activity, Doing, Session, TitleBy};
+use tenure_core::store::{Lock, TxMode};
 use tenure_core::title;
+use tenure_core::wake::Woken;
 
 /// Checks a tool call before it runs, and stores its traces. What a turn's commands did is stored at the end of
 /// the turn.
@@ -58,7 +61,7 @@ fn activity_after(ctx: &Ctx<'_>, session: &Session, event: &AgentEvent) -> Optio
         why: event.why.as_deref(),
         until: event.until,
         // A prompt by a person starts a new turn, whatever happened to the last one.
-        is_new: event.attended || ends_first_turn,
+        is_new: event.attended || ends_first_turn || !event.woken_by.is_empty(),
     };
     activity::after(session.activity.as_ref(), &heard, ctx.now.wall)
 }
@@ -135,4 +138,43 @@ pub(super) fn tell(ctx: &mut Ctx<'_>, session: &Session, event: &AgentEvent) -> 
     } else {
         Ok(())
     }
+}
+
+/// What an event says about messages that started turns: the prompt that begins with their mark is the receipt, and a
+/// person's prompt ends the turn.
+pub(super) fn note_waking(
+    ctx: &mut Ctx<'_>,
+    session: &Session,
+    event: &AgentEvent,
+) -> Result<(), Stop> {
+    if !event.woken_by.is_empty() {
+        let pending = ctx.tx.pending_notices(session.id, 0)?;
+        let began = |one: &&Notice| {
+            one.woke_at.is_some() && one.id.is_some_and(|id| event.woken_by.contains(&id))
+        };
+        let began: Vec<NoticeId> = pending
+            .iter()
+            .filter(began)
+            .filter_map(|one| one.id)
+            .collect();
+        if !began.is_empty() {
+            ctx.write()?;
+            ctx.tx.mark_delivered(session.id, &began, ctx.now.wall)?;
+        }
+        return Ok(());
+    }
+    let starts = matches!(event.what, Happening::Start | Happening::Fork);
+    let is_persons = event.attended && (starts || event.doing == Some(Doing::Busy));
+    if session.woken.is_turn && is_persons {
+        ctx.write_beat()?;
+        if ctx.mode == TxMode::Write {
+            ctx.lock([Lock::Session(session.id)])?;
+        }
+        let woken = Woken {
+            is_turn: false,
+            ..session.woken.clone()
+        };
+        ctx.tx.note_woken(session.token(), &woken)?;
+    }
+    Ok(())
 }

@@ -3,14 +3,14 @@
 use crate::caller::{self, ActFor, Purpose};
 use crate::context::{Ctx, Stop};
 use crate::error::{Error, add_a_reason};
-use crate::session::resume::never_returns;
 use crate::session::view::SessionView;
+use crate::session::wake::{Delivery, Sleeper, delivery, wake_sender};
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
-use tenure_core::notice::{MAX_WAITING, Notice, NoticeKind};
+use tenure_core::notice::{MAX_WAITING, Notice, NoticeId};
 use tenure_core::policy::Policy;
-use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, Standing, check_meta_value};
+use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, check_meta_value};
 use tenure_core::store::{Lock, TxMode};
 use tenure_core::text;
 use tenure_core::time::Span;
@@ -33,34 +33,10 @@ pub enum MetaChange {
 pub struct SentMessage {
     pub session: SessionView,
     pub delivery: Delivery,
-}
-
-/// When a session reads a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Delivery {
-    /// At its next call: it is live.
-    Delivered,
-    /// When it is resumed, or reports again.
-    Waiting,
-}
-
-/// When a session would read a message; refused if it never would.
-fn delivery(ctx: &mut Ctx<'_>, to: &Session) -> Result<Delivery, Stop> {
-    if to.is_open() {
-        return Ok(match ctx.standing(to)? {
-            Standing::Live => Delivery::Delivered,
-            _ => Delivery::Waiting,
-        });
-    }
-    match never_returns(ctx, to)? {
-        None => Ok(Delivery::Waiting),
-        Some(why) => Err(Error::Unreachable {
-            handle: to.handle.to_string(),
-            why,
-        }
-        .into()),
-    }
+    /// Its number among the notices.
+    pub id: NoticeId,
+    /// Whom it may wake, if its sender may.
+    pub wakes: Option<Sleeper>,
 }
 
 impl Service<'_> {
@@ -120,7 +96,8 @@ impl Service<'_> {
                 .unwrap_or("someone outside any session");
             let begins = format!("message from {sender}: ");
             let said = format!("{begins}{}", text::quoted(message));
-            let from = from.map(|caller| caller.session.id);
+            let from_session = from.map(|caller| caller.session);
+            let from = from_session.as_ref().map(|session| session.id);
             let pending = ctx.tx.pending_notices(to.id, 0)?;
             let is_same_sender =
                 |notice: &&Notice| notice.from == from && notice.message.starts_with(&begins);
@@ -132,7 +109,8 @@ impl Service<'_> {
                 }
                 .into());
             }
-            ctx.notify(to.id, NoticeKind::Told, said, from, None)?;
+            let wakes = wake_sender(ctx, from_session.as_ref())?;
+            let id = ctx.send(to.id, said, from, wakes)?;
             ctx.log(&NewEvent {
                 actor: from,
                 ..ctx.event(EventKind::Told, Some(to.id), "tell", message.to_owned())
@@ -140,6 +118,8 @@ impl Service<'_> {
             Ok(SentMessage {
                 session: ctx.view(&to)?,
                 delivery,
+                id,
+                wakes: wakes.and_then(|_| Sleeper::of(&to)),
             })
         })
     }

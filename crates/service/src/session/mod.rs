@@ -17,8 +17,9 @@ pub(crate) mod title;
 pub(crate) mod troubles;
 pub mod unmanaged;
 pub mod view;
+pub mod wake;
 
-pub use acts::{Delivery, MetaChange, RenewRequest, SentMessage};
+pub use acts::{MetaChange, RenewRequest, SentMessage};
 pub use attend::Window;
 pub use kill::Killable;
 pub use look::{Awaited, ListRequest, WaitGoal, Whoami};
@@ -26,3 +27,4 @@ pub use register::{RegisterRequest, Registered, Subject};
 pub use resume::Resumable;
 pub use status::{Glance, Glancer, Status, WARNED_FOR};
 pub use survivors::LeftBehind;
+pub use wake::{Delivery, Receipt, Sleeper, WakeRequest, Woke};

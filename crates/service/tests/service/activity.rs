@@ -91,6 +91,7 @@ impl Stage {
             until: None,
             asks_model: false,
             attended: false,
+            woken_by: Vec::new(),
             dir: "/work".into(),
             transcript: None,
             tool: None,

@@ -48,6 +48,7 @@ pub(super) fn event(who: &Who, native: &str, what: Happening) -> AgentEvent {
         until: None,
         asks_model: false,
         attended: false,
+        woken_by: Vec::new(),
         dir: "/work".into(),
         transcript: Some(format!("/t/{native}.jsonl")),
         tool: None,

@@ -26,6 +26,7 @@ fn event(who: &Who, native: &str) -> AgentEvent {
         until: None,
         asks_model: false,
         attended: false,
+        woken_by: Vec::new(),
         dir: "/work".into(),
         transcript: None,
         tool: None,

@@ -61,6 +61,7 @@ impl Rig {
             until: None,
             asks_model: false,
             attended,
+            woken_by: Vec::new(),
             terminal: tenure_core::end::Terminal::Open,
             prompt: None,
             title: None,

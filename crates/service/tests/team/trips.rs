@@ -84,6 +84,7 @@ fn heartbeat(desk: &Desk, native_id: &str) -> AgentEvent {
         until: None,
         asks_model: false,
         attended: false,
+        woken_by: Vec::new(),
         dir: "/work".into(),
         transcript: None,
         tool: None,

@@ -9,6 +9,7 @@ use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
 use tenure_core::store::{NoticeRows, StoreError};
 use tenure_core::time::Timestamp;
+use tenure_core::wake::WakeSender;
 
 use super::claim::key_list;
 use crate::columns::columns;
@@ -16,14 +17,14 @@ use crate::engine::{Engine, Rows};
 use crate::value::{Value, limit_or_all, params};
 
 columns! { $
-    NoticeRow of "notices" by select_notices { id, kind, message, key, epoch, sender, at }
+    NoticeRow of "notices" by select_notices { id, kind, message, key, epoch, sender, at, wakes, woke_at }
 }
 
 pub(crate) const ANY: &str =
     "SELECT recipient FROM notices WHERE recipient = ?1 AND delivered_at IS NULL LIMIT 1";
 /// Adds a notice with these [`values`].
-pub const ADD: &str = "INSERT INTO notices (recipient, kind, message, key, epoch, sender, at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+pub const ADD: &str = "INSERT INTO notices (recipient, kind, message, key, epoch, sender, at, wakes) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 const WAITING: &str = select_notices!(
     "WHERE recipient = ?1 AND delivered_at IS NULL ORDER BY kind = 'lost' DESC, id LIMIT ?2"
 );
@@ -32,12 +33,14 @@ const LOST: &str = "SELECT DISTINCT key FROM notices WHERE recipient = ?1 AND de
      AND kind = 'lost' AND key IN (SELECT value FROM json_each(?2))";
 const DELIVER: &str = "UPDATE notices SET delivered_at = ?3 \
      WHERE recipient = ?1 AND delivered_at IS NULL AND id IN (SELECT value FROM json_each(?2))";
+const TAKE: &str = "UPDATE notices SET woke_at = ?3 \
+     WHERE recipient = ?1 AND delivered_at IS NULL AND id IN (SELECT value FROM json_each(?2))";
 const NOTE_CHANNEL: &str = "UPDATE sessions SET model_life = ?2 \
      WHERE id = ?1 AND (model_life IS NULL OR model_life <> ?2)";
 const CHANNEL: &str = "SELECT id FROM sessions WHERE id = ?1 AND model_life = ?2";
 
 /// What [`ADD`] stores of a notice. A transaction that decides about an earlier commit adds one too.
-pub fn values(notice: &Notice, epoch: Option<i64>) -> [Value<'_>; 7] {
+pub fn values(notice: &Notice, epoch: Option<i64>) -> [Value<'_>; 8] {
     params![
         notice.to.to_string(),
         notice.kind.as_str(),
@@ -46,6 +49,7 @@ pub fn values(notice: &Notice, epoch: Option<i64>) -> [Value<'_>; 7] {
         epoch,
         notice.from.map(|from| from.to_string()),
         notice.at.0,
+        notice.wakes.map(WakeSender::as_str),
     ]
 }
 
@@ -75,6 +79,8 @@ impl<E: Engine> NoticeRows for Rows<E> {
                 epoch: row.epoch.maybe_number()?.map(Epoch),
                 from: row.sender.maybe_parsed(SessionId::parse)?,
                 at: row.at.time()?,
+                wakes: row.wakes.maybe_parsed(WakeSender::parse)?,
+                woke_at: row.woke_at.maybe_time()?,
             })
         })?;
         let all = self.counted("notices", COUNT, &params![session.to_string()])?;
@@ -98,6 +104,17 @@ impl<E: Engine> NoticeRows for Rows<E> {
         let ids: Vec<i64> = told.iter().map(|id| id.0.cast_signed()).collect();
         let told = &params![session.to_string(), ids, at.0];
         self.engine.execute_later(DELIVER, told)
+    }
+
+    fn take_to_wake(
+        &mut self,
+        session: SessionId,
+        taken: &[NoticeId],
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let ids: Vec<i64> = taken.iter().map(|id| id.0.cast_signed()).collect();
+        let taken = &params![session.to_string(), ids, at.0];
+        self.engine.execute_later(TAKE, taken)
     }
 
     fn note_model_channel(&mut self, session: SessionToken) -> Result<(), StoreError> {

@@ -15,6 +15,7 @@ use tenure_core::session::{
 };
 use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError, WaitTopic};
 use tenure_core::time::{Deadline, Era, Timestamp};
+use tenure_core::wake::Woken;
 
 use super::process::{self, process_cells};
 use crate::cells::{Cells, RowCell};
@@ -28,7 +29,7 @@ columns! { $
         key { id }
         set {
             agent, fork_of, parent_id, parent_life, twin_of, title, title_by, dir, repo, branch, branch_at, life,
-            start_shifted, activity, activity_since, activity_why, activity_until, asked_at, asked_before, asks, seen_at, lease_era, lease_era_private, lease_at, closed_by, closed_why,
+            start_shifted, activity, activity_since, activity_why, activity_until, asked_at, asked_before, woken, asks, seen_at, lease_era, lease_era_private, lease_at, closed_by, closed_why,
             end_kind, dismissed_at, headless, flags, attended_at, daemon_pid, daemon_ticks, daemon_shifted,
         }
         same {
@@ -74,6 +75,9 @@ const NOTE_BRANCH: &str = "UPDATE sessions SET branch = ?3, branch_at = ?4 \
      WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
 
 const NOTE_REQUEST: &str = "UPDATE sessions SET asked_before = asked_at, asked_at = ?3 \
+     WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
+
+const NOTE_WOKEN: &str = "UPDATE sessions SET woken = ?3 \
      WHERE id = ?1 AND life = ?2 AND closed_at IS NULL";
 
 /// Sessions whose handle, code or id begins with a text, open ones first.
@@ -213,6 +217,7 @@ pub(crate) fn read(cells: &mut Cells<'_>) -> Result<Session, StoreError> {
         activity: read_activity(&row)?,
         asked_at: row.asked_at.maybe_time()?,
         asked_before: row.asked_before.maybe_time()?,
+        woken: row.woken.maybe_parsed(Woken::parse)?.unwrap_or_default(),
         attended_at: row.attended_at.maybe_time()?,
         started_at: row.started_at.time()?,
         seen_at: row.seen_at.time()?,
@@ -386,6 +391,7 @@ impl<E: Engine> Rows<E> {
                 .into(),
             asked_at: session.asked_at.map(|at| at.0).into(),
             asked_before: session.asked_before.map(|at| at.0).into(),
+            woken: session.woken.stored().into(),
             asks: activity
                 .and_then(|activity| activity.asks.as_deref())
                 .into(),
@@ -547,6 +553,11 @@ impl<E: Engine> SessionRows for Rows<E> {
     fn note_request(&mut self, token: SessionToken, at: Timestamp) -> Result<(), StoreError> {
         let values = params![token.id.to_string(), token.life.0, at.0];
         self.run(NOTE_REQUEST, &values).map(drop)
+    }
+
+    fn note_woken(&mut self, token: SessionToken, woken: &Woken) -> Result<(), StoreError> {
+        let values = params![token.id.to_string(), token.life.0, woken.stored()];
+        self.run(NOTE_WOKEN, &values).map(drop)
     }
 
     fn lives_at_any(

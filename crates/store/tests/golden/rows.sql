@@ -3,14 +3,14 @@
 INSERT INTO sessions (
     id, handle, code, agent, native_id, fork_of, parent_id, parent_life, twin_of, title, dir, repo, branch,
     branch_at, hosted, life, host_id, boot_id, boot_private, pid_ns, pid, start_ticks, start_shifted, activity, activity_since,
-    activity_why, activity_until, asked_at, asked_before, started_at, seen_at, lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, end_kind,
+    activity_why, activity_until, asked_at, asked_before, woken, started_at, seen_at, lease_era, lease_era_private, lease_at, closed_at, closed_by, closed_why, end_kind,
     dismissed_at, title_by, headless, flags, asks, attended_at, daemon_pid, daemon_ticks, daemon_shifted,
     model_life, tree_root, tree_head, tree_branch, tree_at, revision
 ) VALUES (
     '018bcfe5-6801-7000-8000-000000000001', 'claude-gggggh', 'gggggh', 'claude', 'ses_1', 'ses_0',
     '018bcfe5-685a-7000-8000-00000000005a', 4, '018bcfe5-685b-7000-8000-00000000005b',
     'fix "the" thing; DROP TABLE – ü', '/srv/a b/ü', 'acme/web', 'feature/x', 1700000000006, 1, 7, 'host-one', 'boot-one', 0,
-    4026531836, 2001, 77, 0, 'waiting', 1700000000003, '429 Too Many Requests', 1700000000007, 1700000000008,
+    4026531836, 2001, 77, 0, 'waiting', 1700000000003, '429 Too Many Requests', 1700000000007, 1700000000008, 'turn 1700000000003',
     1700000000005, 1700000000001, 1700000000002, 'boot-two', 1, -5, 1700000000500,
     'moved', 'it was time', 'moved', 1700000000600, 'prompt', 1, '["--model","a \"b\""]',
     'permission for rm -rf build', 1700000000004, 3001, 78, 0, 7, '/srv/a b/ü', '0a1b2c3d', 'feature/x',
@@ -46,9 +46,9 @@ INSERT INTO holds (
     1700000000700, 'release', '/srv/web/.git', '5f'
 );
 
-INSERT INTO notices (id, recipient, kind, message, key, epoch, sender, at, delivered_at) VALUES (
+INSERT INTO notices (id, recipient, kind, message, key, epoch, sender, at, delivered_at, wakes, woke_at) VALUES (
     1, '018bcfe5-6801-7000-8000-000000000001', 'lost', 'first', 'wp:1', 8589934592,
-    '018bcfe5-6802-7000-8000-000000000002', 1699999999991, 1700000000001
+    '018bcfe5-6802-7000-8000-000000000002', 1699999999991, 1700000000001, 'person', 1700000000000
 );
 
 INSERT INTO metadata (session, key, value) VALUES

@@ -70,6 +70,7 @@ macro_rules! conformance {
             session::a_touch_keeps_what_it_does_not_name
             session::a_branch_that_was_seen_is_stored_with_its_time
             session::the_last_two_requests_to_the_model_are_stored
+            session::when_messages_started_turns_is_stored
             session::those_that_were_cut_off_are_listed_until_they_are_dismissed
             session::sessions_are_listed_by_what_they_do
             session::the_newest_are_listed_first
@@ -117,6 +118,7 @@ macro_rules! conformance {
             claim::listing_by_session_and_by_prefix
             claim::the_timeline_has_what_is_held_and_then_what_ended_last
             claim::the_timeline_goes_on_behind_any_of_its_holds
+            notice::messages_that_started_turns_stay_pending
             notice::notices_are_kept_until_they_are_told
             notice::losses_come_first_and_what_does_not_fit_is_counted
             notice::a_notice_whose_delivery_was_not_committed_comes_again

@@ -4,6 +4,7 @@ use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
 use tenure_core::store::{Store, Tx, TxMode};
 use tenure_core::time::Timestamp;
+use tenure_core::wake::WakeSender;
 
 use super::sample::*;
 
@@ -60,6 +61,40 @@ pub fn notices_are_kept_until_they_are_told(store: &mut dyn Store) {
         tx.mark_delivered(id(1), &ids, Timestamp(EPOCH + 2))
             .unwrap();
         tx.mark_delivered(id(1), &[], Timestamp(EPOCH + 2)).unwrap();
+        assert!(!tx.has_notices(id(1)).unwrap());
+    });
+}
+
+pub fn messages_that_started_turns_stay_pending(store: &mut dyn Store) {
+    with_sessions(store, [1, 2]);
+    let message = |n, wakes| Notice {
+        wakes,
+        ..notice(n, "wake")
+    };
+    let person = message(1, Some(WakeSender::Person));
+    write(store, |tx| {
+        for told in [
+            &person,
+            &message(1, None),
+            &message(2, Some(WakeSender::Agent)),
+        ] {
+            tx.add_notice(told).unwrap();
+        }
+        let (found, ids) = waiting(tx, 1, 0);
+        assert_eq!(found, all([person.clone(), message(1, None)]));
+        tx.take_to_wake(id(1), &ids, Timestamp(EPOCH + 5)).unwrap();
+        let (_, others) = waiting(tx, 2, 0);
+        tx.take_to_wake(id(1), &others, Timestamp(EPOCH + 6))
+            .unwrap();
+    });
+    write(store, |tx| {
+        let (found, ids) = waiting(tx, 1, 0);
+        let woke_at = Some(Timestamp(EPOCH + 5));
+        assert!(found.iter().all(|one| one.woke_at == woke_at), "{found:?}");
+        let (others, _) = waiting(tx, 2, 0);
+        assert_eq!(others[0].woke_at, None, "another session's");
+        tx.mark_delivered(id(1), &ids, Timestamp(EPOCH + 7))
+            .unwrap();
         assert!(!tx.has_notices(id(1)).unwrap());
     });
 }

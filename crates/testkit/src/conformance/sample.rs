@@ -252,6 +252,8 @@ pub fn notice(n: u32, message: &str) -> Notice {
         epoch: None,
         from: None,
         at: Timestamp(EPOCH),
+        wakes: None,
+        woke_at: None,
     }
 }
 

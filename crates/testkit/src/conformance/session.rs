@@ -6,6 +6,7 @@ use tenure_core::session::{
 };
 use tenure_core::store::{SessionFilter, Store};
 use tenure_core::time::{Deadline, Era, Timestamp};
+use tenure_core::wake::Woken;
 
 use super::sample::*;
 
@@ -50,6 +51,10 @@ fn full(n: u32) -> Session {
         }),
         asked_at: Some(Timestamp(EPOCH + 8)),
         asked_before: Some(Timestamp(EPOCH + 5)),
+        woken: Woken {
+            is_turn: true,
+            at: vec![Timestamp(EPOCH + 3), Timestamp(EPOCH + 4)],
+        },
         lease: Deadline {
             era: Era {
                 id: "boot-two".into(),
@@ -317,6 +322,19 @@ pub fn the_last_two_requests_to_the_model_are_stored(store: &mut dyn Store) {
     let time = |at: i64| Some(Timestamp(EPOCH + at));
     assert_eq!(asks(70), (None, time(70), 0));
     assert_eq!(asks(80), (time(70), time(80), 0));
+}
+
+pub fn when_messages_started_turns_is_stored(store: &mut dyn Store) {
+    with_sessions(store, [1]);
+    let woken = Woken::default().again(Timestamp(EPOCH));
+    for next in [woken, Woken::default()] {
+        let seen = write(store, |tx| {
+            tx.note_woken(token(1), &next).unwrap();
+            let now = tx.session(id(1)).unwrap().unwrap();
+            (now.woken, now.revision)
+        });
+        assert_eq!(seen, (next, 0));
+    }
 }
 
 pub fn those_that_were_cut_off_are_listed_until_they_are_dismissed(store: &mut dyn Store) {

@@ -77,6 +77,17 @@ impl RecordingTx<'_> {
         }
     }
 
+    fn before_take_to_wake(&mut self, session: SessionId) {
+        self.needs("take_to_wake", [Lock::Session(session)]);
+    }
+
+    fn before_note_woken(&mut self, token: SessionToken) {
+        match self.mode {
+            TxMode::Write => self.needs("note_woken", [Lock::Session(token.id)]),
+            TxMode::Read | TxMode::Beat => self.beats("note_woken"),
+        }
+    }
+
     fn before_insert_life(&mut self, token: SessionToken) {
         self.needs("insert_life", [Lock::Session(token.id)]);
     }

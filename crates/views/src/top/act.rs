@@ -246,7 +246,11 @@ pub fn act(
             let place = place.map_or_else(String::new, |place| format!(" at {place}"));
             Ok(format!("switched to {handle}{place}"))
         }
-        Act::Tell => Ok(told(&context.service().tell(handle, text(0))?.value)),
+        Act::Tell => {
+            let sent = context.service().tell(handle, text(0))?.value;
+            tenure_wake::start_turn(context, &sent).finish_beside();
+            Ok(told(&sent))
+        }
         Act::Resume | Act::History => Ok(String::new()),
         Act::Free => {
             let request = ReleaseRequest {

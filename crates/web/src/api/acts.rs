@@ -45,6 +45,7 @@ impl Request for Tell {
         call.acts(None);
         let name = call.name();
         let answer = call.context.service().tell(name, &self.message)?;
+        tenure_wake::start_turn(call.context, &answer.value).finish_beside();
         Ok(RouteAnswer::new("session", &answer.value.session)
             .with("delivery", &answer.value.delivery)
             .told(&answer))

@@ -137,6 +137,7 @@ fn event_of(adapter: &Adapter, report: &Report, process: Option<Ancestor>) -> Ag
         until: report.until,
         asks_model: report.asks_model,
         attended: report.attended,
+        woken_by: report.woken_by.clone(),
         terminal,
         dir,
         transcript: transcript.map(one_spelling),

@@ -3,7 +3,7 @@
 //! It runs at every tool call of every agent, so it reads nothing that the event does not need, and it may
 //! never break the agent: whatever goes wrong (no event, a store that is locked, full or gone, our own
 //! bug) costs a line on stderr and exit 0, within two seconds, one for an end ([`deadline`]). Its exit codes
-//! are its own: 0, 2 only as a deliberate block, 64 for a wrong command line. What fails is reported once where
+//! are its own: 0, 2 only as a deliberate block or to start a turn, 64 for a wrong command line. What fails is reported once where
 //! the person and the model see it, and counted ([`outage`]).
 
 pub(super) mod deadline;
@@ -44,7 +44,7 @@ use event::{Sender, whole_event};
 /// Record an agent's event; run by the agent's hooks, not by hand
 ///
 /// Reads the event from stdin and answers in the agent's own format. `tenure install` adds it to the agents'
-/// settings. Exits 0; 2 to block a tool call on purpose; 64 on a usage error.
+/// settings. Exits 0; 2 to block a tool call on purpose, or with --wait to start a turn; 64 on a usage error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -75,6 +75,10 @@ pub struct Args {
     #[arg(long, value_name = "MODE", default_value = "warn")]
     mode: String,
 
+    /// Wait beside the agent for messages that start a turn, and print them; 2 starts it (claude)
+    #[arg(long, conflicts_with = "stream")]
+    wait: bool,
+
     /// Read an event per line until the input ends, and answer each with a line of JSON
     #[arg(long)]
     stream: bool,
@@ -102,6 +106,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
         adapter,
         mode,
         streams,
+        waits,
     } = match parse(arguments) {
         Ok(typed) => typed,
         Err(what) => {
@@ -111,6 +116,10 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
             return Exit::HOOK_USAGE;
         }
     };
+    if waits {
+        beside::follow_store();
+        return Exit(tenure_wake::wait(adapter));
+    }
     if streams {
         stream::run(adapter, mode);
         return Exit::DONE;
@@ -137,6 +146,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
 pub fn run(args: &Args, _: &App) -> Outcome {
     let mut words = vec![args.agent.as_str(), "--mode", args.mode.as_str()];
     words.extend(args.stream.then_some("--stream"));
+    words.extend(args.wait.then_some("--wait"));
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     Ok(Output::silent(run_typed(&words)))
 }
@@ -146,17 +156,19 @@ struct HookArgs {
     adapter: &'static Adapter,
     mode: Option<GuardMode>,
     streams: bool,
+    waits: bool,
 }
 
 fn parse(arguments: &[OsString]) -> Result<HookArgs, String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
-    let mut streams = false;
+    let (mut streams, mut waits) = (false, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
             Some("--stream") => streams = true,
+            Some("--wait") => waits = true,
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
                 let read = given.and_then(GuardMode::parse);
@@ -194,6 +206,7 @@ fn parse(arguments: &[OsString]) -> Result<HookArgs, String> {
         adapter,
         mode,
         streams,
+        waits,
     })
 }
 
@@ -249,6 +262,17 @@ enum After {
     Own(Box<Recorded>, Vec<Notice>),
     /// By the keeper.
     Keeper(Box<(HookStore, AgentEvent)>),
+}
+
+impl After {
+    /// The store in which the event was recorded.
+    fn store(&self) -> Option<&HookStore> {
+        match self {
+            After::Nothing => None,
+            After::Own(recorded, _) => Some(&recorded.store),
+            After::Keeper(sent) => Some(&sent.0),
+        }
+    }
 }
 
 fn compose(hook: &Hook<'_>) -> HookOutcome {
@@ -316,6 +340,7 @@ fn missed(
         block,
         token: None,
         foreign_to: None,
+        waits: false,
     }
 }
 

@@ -15,6 +15,7 @@ use tenure_core::session::Doing;
 use tenure_service::HandledEvent;
 use tenure_service::answer::Problem;
 use tenure_views::notify::sender::{self, Order};
+use tenure_wake::{after_event, waits_after};
 
 use super::{After, Hook, HookOutcome, Recorded, say};
 use crate::sink::{self, Unwritten};
@@ -37,6 +38,9 @@ impl HookOutcome {
             block: reply.block,
             token: reply.token,
             foreign_to: reply.foreign_to,
+            waits: self.after.store().is_some_and(|store| {
+                store.wakes(hook.adapter.name) && waits_after(hook.adapter, hook.report)
+            }),
         };
         let said = hook.adapter.answer(&hook.report.name, &answer);
         // Who reads a stream counts the answers.
@@ -45,6 +49,9 @@ impl HookOutcome {
             hook.time.answer();
         }
         let channel = said.as_ref().map_or(Channel::Nowhere, show);
+        if let Some(store) = self.after.store() {
+            after_event(store.dir(), hook.adapter, hook.report);
+        }
         match self.after {
             After::Nothing => {}
             After::Own(recorded, told) => {

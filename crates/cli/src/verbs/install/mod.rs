@@ -39,6 +39,7 @@ Examples:
   tenure install --dry-run              only show what would change
   tenure install claude --mode block    also block writes that conflict
   tenure install claude --statusline    also add tenure's status line
+  tenure install claude --wake          also let messages start turns (tenure help tell)
   tenure install --mcp                  also add tenure's tools over MCP (tenure help mcp)
   tenure install gemini --project .     in the settings of this project
   tenure install git                    block commits and pushes here after a lost claim
@@ -68,6 +69,10 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["check", "project", "plugin"])]
     mcp: bool,
 
+    /// Also add hooks that wait for messages that start a turn (claude); needs the setting wake.agents
+    #[arg(long, conflicts_with_all = ["check", "plugin"])]
+    wake: bool,
+
     /// For git: the directory of core.hooksPath, if it is outside the repository
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "plugin"])]
     hooks_path: Option<PathBuf>,
@@ -95,6 +100,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         // Before the register is locked: a person may take their time.
         status_line: status_line::is_wanted(args, app)?,
         mcp: args.mcp,
+        wake: (!args.check).then_some(args.wake),
     };
     let looks_only = args.check || args.dry_run;
     if !looks_only {

@@ -16,6 +16,7 @@ mod revival;
 mod seen;
 mod truth;
 mod turns;
+mod wake;
 
 use std::time::{Duration, Instant};
 

@@ -245,6 +245,7 @@ pub(super) fn heartbeat(player: &Player) -> AgentEvent {
         subagent: None,
         terminal: tenure_core::end::Terminal::Open,
         doing: Some(Doing::Busy),
+        woken_by: Vec::new(),
         asks: None,
         why: None,
         until: None,
