@@ -10,7 +10,7 @@ use tenure_core::run::failure::{AgentFailure, ErrorClass};
 use tenure_core::session::Doing;
 
 use crate::background::Background;
-use crate::event::EventSpec;
+use crate::event::{EventSpec, Note};
 use crate::install::Settings;
 use crate::report::{EventAnswer, Report, Tools};
 use crate::run::{AgentRun, Runs};
@@ -58,6 +58,11 @@ pub struct Adapter {
 }
 
 impl Adapter {
+    /// Whether a person elsewhere may answer what it asks.
+    pub fn is_answerable(&self) -> bool {
+        self.events.iter().any(|event| event.is(Note::Answerable))
+    }
+
     /// Parses an event.
     pub fn read(&self, event: &[u8]) -> Report {
         (self.reader)(self, event)

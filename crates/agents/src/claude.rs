@@ -13,8 +13,8 @@ use tenure_core::session::Doing;
 use crate::adapter::{Adapter, FirstEvent, Registry, Says, Waking};
 use crate::claude_background::BACKGROUND;
 use crate::event::{
-    Attends, BUSY, EndsManual, EventSpec, FAILED, FINISHED, File, FreshFile, IDLE, Means,
-    ModelReads, SAME, WAITING, Waits, event, unasked,
+    Answerable, Attends, BUSY, EndsManual, EventSpec, FAILED, FINISHED, File, FreshFile, IDLE,
+    Means, ModelReads, SAME, WAITING, Waits, event, unasked,
 };
 use crate::hooks;
 use crate::install::mcp::McpFormat;
@@ -46,7 +46,7 @@ const EVENTS: &[EventSpec] = &[
     event("PreToolUse", 5, Means::BeforeTool, BUSY, &[ModelReads]),
     event("PostToolUse", 5, Means::AfterTool, BUSY, &[ModelReads]),
     event("PostToolUseFailure", 5, Means::Other, BUSY, &[]),
-    event("PermissionRequest", 5, Means::Other, WAITING, &[]),
+    event("PermissionRequest", 5, Means::Other, WAITING, &[Answerable]),
     event("Notification", 5, Means::Other, SAME, &[]),
     event("Stop", 5, Means::Other, FINISHED, &[File, Waits]),
     event("StopFailure", 5, Means::Other, FAILED, &[File]),

@@ -51,11 +51,13 @@ pub enum Note {
     HidesPrompt,
     /// After it a hook may wait for messages that start a turn.
     Waits,
+    /// The agent asks a person and goes on showing that while the hook runs, so that one elsewhere may answer.
+    Answerable,
 }
 
 pub(crate) use Note::{
-    AsksModel, Attends, EndsManual, FailsIfEmpty, File, FreshFile, HidesPrompt, ModelReads, Recaps,
-    Waits,
+    Answerable, AsksModel, Attends, EndsManual, FailsIfEmpty, File, FreshFile, HidesPrompt,
+    ModelReads, Recaps, Waits,
 };
 
 pub(crate) const IDLE: Option<Doing> = Some(Doing::Idle);

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod adapter;
+mod asked;
 mod background;
 mod claude;
 mod claude_background;
@@ -31,6 +32,7 @@ pub mod token_records;
 pub mod turn_records;
 
 pub use adapter::{Adapter, FirstEvent, Registry, Says, TurnRequest, Waking};
+pub use asked::{Asked, AskedKind, AskedQuestion, Misfit, PersonsAnswer};
 pub use background::{Background, BackgroundJob};
 pub use event::{EventSpec, Means, Note};
 pub use marks::MARKS;

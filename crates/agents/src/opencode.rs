@@ -14,8 +14,8 @@ use tenure_core::id::NativeId;
 
 use crate::adapter::{Adapter, FirstEvent, TurnRequest, Waking};
 use crate::event::{
-    Attends, BUSY, EventSpec, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING, SAME, WAITING,
-    unasked,
+    Answerable, Attends, BUSY, EventSpec, FAILED, FINISHED, IDLE, Means, ModelReads, RETRYING,
+    SAME, WAITING, unasked,
 };
 use crate::hooks;
 use crate::install::mcp::McpFormat;
@@ -33,7 +33,7 @@ const EVENTS: &[EventSpec] = &[
     ),
     unasked("PreToolUse", Means::BeforeTool, BUSY, &[]),
     unasked("PostToolUse", Means::AfterTool, BUSY, &[ModelReads]),
-    unasked("PermissionRequest", Means::Other, WAITING, &[]),
+    unasked("PermissionRequest", Means::Other, WAITING, &[Answerable]),
     unasked("PermissionReply", Means::Other, BUSY, &[]),
     unasked("SessionUpdated", Means::Other, SAME, &[]),
     unasked("Stop", Means::Other, FINISHED, &[]),

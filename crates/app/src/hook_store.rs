@@ -139,6 +139,16 @@ impl HookStore {
         &self.settings.notify
     }
 
+    /// Whether what this agent asks may be answered from elsewhere.
+    pub fn offers_answers(&self, agent: &str) -> bool {
+        self.settings.answers.iter().any(|name| name == agent)
+    }
+
+    /// How long a question can be answered so.
+    pub fn answer_wait(&self) -> Duration {
+        self.settings.answer_wait()
+    }
+
     /// Whether a start is answered with a brief.
     pub fn wants_brief(&self) -> bool {
         self.settings.brief

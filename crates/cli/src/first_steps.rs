@@ -68,6 +68,7 @@ fn found() -> DetectedAgents {
         status_line: false,
         mcp: false,
         wake: None,
+        answers: None,
     };
     for place in InstallTarget::all(&InstallScope::User, |_| true).unwrap_or_default() {
         let (agent, is_here) = (place.agent.to_owned(), place.found);

@@ -34,6 +34,8 @@ stored_enum! {
         WriteConflict = "session.write_conflict",
         /// A session was sent a message.
         Told = "session.message",
+        /// Somebody answered from elsewhere what a session asked a person.
+        Answered = "session.answered",
         /// A session announced a time of silence.
         Renewed = "lease.renewed",
         /// A claim was granted.

@@ -17,7 +17,15 @@ pub enum For {
 }
 
 /// Commands and flags that may only be suggested to a person.
-const PERSONS_VERBS: &[&str] = &["takeover", "end", "uninstall", "restore", "gc", "token"];
+const PERSONS_VERBS: &[&str] = &[
+    "takeover",
+    "end",
+    "uninstall",
+    "restore",
+    "gc",
+    "token",
+    "answer",
+];
 const PERSONS_ACTS: &[(&str, &str)] = &[
     ("conversation", "drop"),
     ("store", "copy"),

@@ -315,6 +315,12 @@ coded_id! {
 }
 
 coded_id! {
+    /// Identifies one question of a session to a person: `q-` and a code, `q-k7qd2m4zw9`.
+    #[derive(Serialize)]
+    QuestionId, "question id", "q-"
+}
+
+coded_id! {
     /// Identifies one job of the queue: `j-` and a code, `j-k7qd2m4zw9`.
     #[derive(Serialize)]
     JobId, "job id", "j-"

@@ -63,7 +63,7 @@ pub(crate) fn present(process: &Process) -> Option<ProcessStat> {
 }
 
 /// A device number in the form of the stat file.
-fn device_name(number: u64) -> Option<String> {
+pub(crate) fn device_name(number: u64) -> Option<String> {
     let major = (number >> 8) & 0xfff;
     let minor = (number & 0xff) | ((number >> 12) & 0xfff00);
     match major {

@@ -18,7 +18,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forges", &["core"]),
     ("app", &["core", "service", "host", "store", "agents"]),
     ("wake", &["core", "service", "host", "agents", "app"]),
-    ("views", &["core", "service", "host", "app", "wake"]),
+    ("answers", &["core", "service", "host", "agents", "app"]),
+    (
+        "views",
+        &["core", "service", "host", "app", "wake", "answers"],
+    ),
     ("doctor", &["core", "service", "host", "store", "app"]),
     (
         "runs",
@@ -32,13 +36,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "web",
         &[
-            "core", "service", "host", "http", "app", "views", "wake", "runs",
+            "core", "service", "host", "http", "app", "answers", "views", "wake", "runs",
         ],
     ),
     (
         "cli",
         &[
-            "core", "service", "host", "agents", "app", "runs", "keeper", "views", "wake", "doctor",
+            "core", "service", "host", "agents", "app", "answers", "runs", "keeper", "views",
+            "wake", "doctor",
         ],
     ),
     (

@@ -40,6 +40,23 @@ const acts = (row) => /** @type {any} */ ([
   }],
 ].filter(Boolean));
 
+/** What a session asks, whole, and the answers to it: each for the question that is shown here, by its id. */
+function Question({ of, session }) {
+  const answer = { path: `sessions/${part(session.id)}/answer`, reason: false, done: `the answer to ${clean(session.handle)} is sent` };
+  const deny = { ...answer, title: `Deny what ${clean(session.handle)} asks`, verb: 'Deny', body: { id: of.id, answer: 'deny' },
+    says: 'Nothing runs. The model reads what you write.', fields: [{ name: 'message', label: 'Message', lines: 2 }] };
+  const allow = { ...answer, title: `Allow one call of ${clean(of.tool)}`, verb: 'Allow', body: { id: of.id, answer: 'allow' },
+    says: `${clean(session.handle)} may do this once, in ${clean(of.dir)}.` };
+  const texts = { ...answer, title: `Answer ${clean(session.handle)}`, verb: 'Answer', body: { id: of.id },
+    says: 'One of the answers that it offers, or your own words.',
+    fields: of.questions.map((one, at) => ({ name: `text${at}`, label: `${clean(one.question)} (${one.options.map(clean).join(', ')})` })),
+    shape: (values) => ({ texts: of.questions.map((_, at) => values[`text${at}`]) }) };
+  const first = of.kind === 'permission' ? ['Allow…', allow] : ['Answer…', texts];
+  return html`<section aria-label="Question"><h3>Asks for ${of.kind === 'permission' ? html`permission for <${Text} of=${of.tool} />` : 'an answer'}</h3>
+    <p>in <${Text} of=${of.dir} /></p><pre>${of.shown.map(clean).join('\n')}</pre>
+    <p class="buttons">${[first, ['Deny…', deny]].map(([label, act]) => html`<button type="button" key=${label} onClick=${() => open(act)}>${label}</button>`)}</p></section>`;
+}
+
 const counted = (count, one) => `${count} ${one}${count === 1 ? '' : 's'}`;
 
 /** How a worktree stands: what is not committed, and what it has beyond the branch that others build on. */
@@ -62,6 +79,8 @@ export function Detail({ name, close }) {
   const [answer, error] = useAnswer(`sessions/${part(name)}`, {}, concerns);
   const [log] = useAnswer('events', { session: name, limit: '30' }, concerns);
   const [stands] = useAnswer(`sessions/${part(name)}/changes`, {}, concerns);
+  const waits = row?.activity === 'waiting' && !row.host && may('act') && may('logs');
+  const [asked] = useAnswer(waits ? `sessions/${part(name)}/questions` : '', {}, concerns);
   /** @type {import('schema').Session | undefined} */
   const session = answer ? { ...answer.session, ...row } : row;
   useEffect(() => { heading.current?.focus(); }, [Boolean(session)]);
@@ -102,6 +121,7 @@ export function Detail({ name, close }) {
     <${Problem} error=${error} />
     ${command && html`<p>Resume it: <${Command} line=${command} /></p>`}
     ${may('act') && html`<p class="buttons">${acts(session).map(([label, act]) => html`<button type="button" key=${label} onClick=${() => open(act)}>${label}</button>`)}</p>`}
+    ${waits && asked?.questions.map((one) => html`<${Question} key=${one.id} of=${one} session=${session} />`)}
     <dl>${fields.filter(([, value]) => value).map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
     ${session.claims?.length > 0 && html`<h3>Holds</h3><table aria-label="Claims of this session"><thead><tr><th scope="col">Key</th><th scope="col">Epoch</th><th scope="col">Acts</th></tr></thead>
       <tbody>${session.claims.map((claim) => html`<tr key=${claim.key}><th scope="row"><${Text} of=${claim.key} /></th><td>${claim.epoch}</td>

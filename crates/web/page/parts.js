@@ -109,7 +109,8 @@ export const may = (scope) => state.scopes === null || state.scopes.includes(sco
 /**
  * Opens the dialog of an act.
  * @param act {{title: string, says: unknown, verb: string, path: string, body?: object, reason?: boolean,
- *   fields?: Array<{name: string, label: string, options?: string[], lines?: number}>, done: string}}
+ *   fields?: Array<{name: string, label: string, options?: string[], lines?: number}>, shape?: (values: any) => object,
+ *   done: string}}
  */
 export const open = (act) => set({ act });
 
@@ -132,7 +133,7 @@ export function Dialog() {
     const values = Object.fromEntries([...new FormData(event.target)].filter(([, value]) => value !== ''));
     setSending(true);
     try {
-      await post(act.path, { ...act.body, ...values });
+      await post(act.path, { ...act.body, ...(act.shape ? act.shape(values) : values) });
       set({ said: act.done });
       close();
     } catch (failed) {

@@ -23,6 +23,8 @@ pub struct HookLine {
     /// The tenure that it runs.
     pub program: String,
     pub mode: GuardMode,
+    /// Whether it waits, at a question, for an answer from elsewhere.
+    pub answers: bool,
 }
 
 impl HookLine {
@@ -33,13 +35,15 @@ impl HookLine {
             GuardMode::Warn => String::new(),
             mode => format!(" --mode {}", word_of(mode)),
         };
-        format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}")
+        let answers = if self.answers { " --answers" } else { "" };
+        format!("test -x {program} || exit 0; exec {program} hook {agent}{mode}{answers}")
     }
 
     /// The same for the hook that waits for messages.
     pub fn waiting(&self, agent: &str) -> String {
         let plain = Self {
             mode: GuardMode::default(),
+            answers: false,
             ..self.clone()
         };
         format!("{}{WAITS}", plain.text(agent))
@@ -62,6 +66,12 @@ impl HookLine {
         {
             rest = before;
         }
+        let mut answers = false;
+        if let [before @ .., last] = rest
+            && last == "--answers"
+        {
+            (rest, answers) = (before, true);
+        }
         let mut mode = GuardMode::default();
         if let [before @ .., flag, word] = rest
             && flag == "--mode"
@@ -83,6 +93,7 @@ impl HookLine {
         (is_tenure || before == guard).then(|| Self {
             program: program.clone(),
             mode,
+            answers,
         })
     }
 }
@@ -150,10 +161,14 @@ mod tests {
             "/o'neill/t\"x",
             "/p/tn;a",
         ] {
-            for mode in MODES {
+            for (mode, answers) in MODES
+                .into_iter()
+                .flat_map(|mode| [(mode, false), (mode, true)])
+            {
                 let line = HookLine {
                     program: program.to_owned(),
                     mode,
+                    answers,
                 };
                 assert_eq!(
                     HookLine::read(&line.text("claude"), "claude"),

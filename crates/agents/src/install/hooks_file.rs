@@ -19,7 +19,7 @@ use tenure_core::json_fault::fault;
 use super::OffSwitch;
 use super::command::HookLine;
 use super::splice::{Comments, Layout, List, indent_of_line, line_and_column, line_end, spliced};
-use crate::event::{EventSpec, Waits};
+use crate::event::{EventSpec, Note, Waits};
 
 /// How long the agent lets a hook wait for messages, in seconds. After that, the next turn starts another.
 const WAITS_FOR: u32 = 86_400;
@@ -44,6 +44,9 @@ impl HooksFileError {
         }
     }
 }
+
+/// How long our hook may wait for an answer from elsewhere, in seconds. The agent's own limit is 600.
+const ANSWER_LIMIT: u32 = 580;
 
 /// What an agent calls its hooks for, and the format of its file.
 #[derive(Debug)]
@@ -157,6 +160,23 @@ impl HooksFormat {
         waiting.map(|event| event.name)
     }
 
+    /// Whether a person elsewhere may answer what this event asks.
+    fn is_answerable(&self, event: &str) -> bool {
+        let mut known = self.events.iter().filter(|known| known.name == event);
+        known.any(|known| known.limit.is_some() && known.is(Note::Answerable))
+    }
+
+    /// The command of our entry for an event, and its time limit.
+    fn entry_for(&self, event: &str, timeout: u32, line: &HookLine) -> (String, u32) {
+        let answers = line.answers && self.is_answerable(event);
+        let command = HookLine {
+            answers,
+            ..line.clone()
+        };
+        let timeout = if answers { ANSWER_LIMIT } else { timeout };
+        (command.text(self.agent), timeout)
+    }
+
     /// The events that are asked for, each with its time limit in the agent's own unit.
     pub fn asked(&self) -> impl Iterator<Item = (&'static str, u32)> {
         let asked = |event: &EventSpec| Some((event.name, event.limit?));
@@ -208,25 +228,32 @@ impl HooksFormat {
         waits: bool,
     ) -> Result<Option<String>, HooksFileError> {
         let entries = self.entries_in(text)?;
-        let is_unwanted =
-            |entry: &HookEntry| (entry.waits && !waits) || self.is_wrong(entry, &entries);
+        let waits_as_long = |entry: &HookEntry| {
+            let limit = self.asked().find(|(name, _)| *name == entry.event);
+            let wanted = limit.map(|(name, limit)| self.entry_for(name, limit, line).1);
+            // Any other limit that a user set stays.
+            entry.waits
+                || !self.is_answerable(&entry.event)
+                || entry.line.answers == line.answers && (!line.answers || entry.timeout == wanted)
+        };
+        let is_unwanted = |entry: &HookEntry| {
+            (entry.waits && !waits) || self.is_wrong(entry, &entries) || !waits_as_long(entry)
+        };
         if let Some(wrong) = entries.iter().rposition(is_unwanted) {
             return self.without(text, &entries[wrong]).map(Some);
         }
-        let wanted = |waits: bool| match waits {
+        let wanted = |entry: &HookEntry| match entry.waits {
             true => line.waiting(self.agent),
-            false => line.text(self.agent),
+            false => self.entry_for(&entry.event, 0, line).0,
         };
-        if let Some(old) = entries
-            .iter()
-            .find(|entry| entry.command != wanted(entry.waits))
-        {
-            let new = json!(wanted(old.waits)).to_string();
+        if let Some(old) = entries.iter().find(|entry| entry.command != wanted(entry)) {
+            let new = json!(wanted(old)).to_string();
             return Ok(Some(spliced(text, &[(old.at.command.clone(), new)])));
         }
         let missing = self.missing(&entries);
         if let Some((event, timeout)) = self.asked().find(|(name, _)| missing.contains(name)) {
-            let hook = json!({"type": "command", "command": wanted(false), "timeout": timeout});
+            let (command, timeout) = self.entry_for(event, timeout, line);
+            let hook = json!({"type": "command", "command": command, "timeout": timeout});
             return self.with(text, event, hook).map(Some);
         }
         let is_there = |event| {
@@ -236,7 +263,7 @@ impl HooksFormat {
         match self.waiting().find(|event| waits && !is_there(*event)) {
             Some(event) => {
                 let hook = json!({
-                    "type": "command", "command": wanted(true), "timeout": WAITS_FOR, "asyncRewake": true,
+                    "type": "command", "command": line.waiting(self.agent), "timeout": WAITS_FOR, "asyncRewake": true,
                 });
                 self.with(text, event, hook).map(Some)
             }

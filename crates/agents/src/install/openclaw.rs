@@ -102,6 +102,7 @@ fn read(text: &str) -> Option<HookLine> {
     Some(HookLine {
         program: program.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
+        answers: false,
     })
 }
 
@@ -142,6 +143,7 @@ mod tests {
             let line = HookLine {
                 program: "/a \"b\"/tenure".into(),
                 mode,
+                answers: false,
             };
             let text = plugin(&line);
             let first = text.lines().next().unwrap();

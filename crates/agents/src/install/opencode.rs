@@ -26,6 +26,7 @@ fn plugin(line: &HookLine) -> String {
     SOURCE
         .replace("\"PROGRAM\"", &json!(line.program).to_string())
         .replace("[\"ARGUMENTS\"]", &json!(arguments).to_string())
+        .replace("\"ANSWERS\"", &line.answers.to_string())
 }
 
 /// What an installed plugin runs; none if the file is not ours.
@@ -46,6 +47,7 @@ fn read(text: &str) -> Option<HookLine> {
     Some(HookLine {
         program: program.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
+        answers: value("ANSWERS") == Some(serde_json::Value::Bool(true)),
     })
 }
 
@@ -55,10 +57,12 @@ mod tests {
 
     #[test]
     fn the_plugin_says_who_wrote_it_and_what_it_runs() {
-        for mode in crate::install::MODES {
+        let lines = crate::install::MODES.map(|mode| [(mode, false), (mode, true)]);
+        for (mode, answers) in lines.into_iter().flatten() {
             let line = HookLine {
                 program: "/a \"b\"/tenure".into(),
                 mode,
+                answers,
             };
             let text = plugin(&line);
             assert!(

@@ -8,6 +8,8 @@ import { accessSync, constants } from "node:fs"
 
 const PROGRAM = "PROGRAM"
 const ARGUMENTS = ["ARGUMENTS"]
+// Whether a person may answer what opencode asks from elsewhere.
+const ANSWERS = "ANSWERS"
 const MAX_MS = 2000
 const MAX_MS_AT_EXIT = 1000
 const MAX_CHARS = 1024 * 1024
@@ -68,30 +70,50 @@ const ask = (event) =>
     }
   })
 
-// Waits beside a session until tenure prints a message that starts a turn. The process ends by itself with this one, and
-// when a newer one comes.
+// A process that waits beside opencode until it has something to say, and ends with it.
+const beside = (flag, event, said) => {
+  const child = spawn(PROGRAM, [...ARGUMENTS, flag], { stdio: ["pipe", "pipe", "ignore"] })
+  let text = ""
+  child.on("error", () => said(""))
+  child.on("close", () => said(text))
+  child.stdin.on("error", () => {})
+  child.stdout.on("error", () => {})
+  child.stdout.setEncoding("utf8")
+  child.stdout.on("data", (part) => {
+    text += part
+    if (text.length > MAX_CHARS) child.kill()
+  })
+  child.stdin.end(JSON.stringify(event))
+  return child
+}
+
+// Waits beside a session until tenure prints a message that starts a turn. A newer one ends an older one.
 const wait = (client, event) => {
   const id = event.session_id
   try {
     if (waiters.has(id) || !isThere()) return
-    let text = ""
-    const child = spawn(PROGRAM, [...ARGUMENTS, "--wait"], { stdio: ["pipe", "pipe", "ignore"] })
-    waiters.set(id, child)
-    child.on("error", () => waiters.delete(id))
-    child.on("close", () => {
+    const said = (text) => {
       waiters.delete(id)
       const parts = [{ type: "text", text: text.trim() }]
       if (parts[0].text) client.session.promptAsync({ path: { id }, body: { parts } }).catch(() => {})
-    })
-    child.stdin.on("error", () => {})
-    child.stdout.on("error", () => {})
-    child.stdout.setEncoding("utf8")
-    child.stdout.on("data", (part) => {
-      text += part
-      if (text.length > MAX_CHARS) child.kill()
-    })
-    child.stdin.end(JSON.stringify(event))
+    }
+    waiters.set(id, beside("--wait", event, said))
   } catch {}
+}
+
+// What opencode asks, offered to its person's other windows, until it is answered here or there.
+const offer = (event, answered) => {
+  try {
+    if (!ANSWERS || !isThere()) return () => {}
+    const child = beside("--answers", event, (text) => answered(parsed(text)))
+    return () => {
+      try {
+        child.kill()
+      } catch {}
+    }
+  } catch {
+    return () => {}
+  }
 }
 
 // One plugin per process, even if it is installed for the user and for the project.
@@ -137,6 +159,55 @@ export const Tenure = async ({ client, directory }) => {
     })
     session.last = session.last.catch(() => ({}))
     return session.last
+  }
+
+  // The processes that wait for an answer, by the id of what opencode asks.
+  const offers = new Map()
+  // The ids of what was answered in opencode itself.
+  const over = new Set()
+
+  const post = (url, id, body) => {
+    const said = { url, path: { requestID: id }, headers: { "Content-Type": "application/json" } }
+    return client._client.post(body ? { ...said, body } : said)
+  }
+
+  // What was answered elsewhere, in opencode's own terms: for this one request, never for those that come after it.
+  const replies = {
+    permission: (asked, answer) => {
+      if (answer.decision === "allow") return post("/permission/{requestID}/reply", asked.id, { reply: "once" })
+      if (answer.decision === "deny") {
+        return post("/permission/{requestID}/reply", asked.id, { reply: "reject", message: answer.message })
+      }
+    },
+    question: (asked, answer) => {
+      if (answer.decision === "answer") return post("/question/{requestID}/reply", asked.id, { answers: answer.answers })
+      if (answer.decision === "deny") return post("/question/{requestID}/reject", asked.id)
+    },
+  }
+
+  // Once tenure knows that the session waits.
+  const offerTo = async (kind, asked, input, told) => {
+    await told
+    const session = known(asked.sessionID)
+    if (!ANSWERS || session.parent || typeof asked.id !== "string" || offers.has(asked.id) || over.has(asked.id)) return
+    const event = {
+      hook_event_name: "PermissionRequest",
+      session_id: asked.sessionID,
+      cwd: directory ?? process.cwd(),
+      ...input,
+    }
+    const answered = async (answer) => {
+      try {
+        if (offers.delete(asked.id)) await replies[kind](asked, answer)
+      } catch {}
+    }
+    offers.set(asked.id, offer(event, answered))
+  }
+
+  const withdraw = (id) => {
+    over.add(id)
+    const end = offers.get(id)
+    if (offers.delete(id)) end()
   }
 
   const context = (answer) => (typeof answer.context === "string" && answer.context ? [answer.context] : [])
@@ -241,18 +312,28 @@ export const Tenure = async ({ client, directory }) => {
       waiters.get(info.id)?.kill()
       sessions.delete(info.id)
     },
-    "permission.asked": (asked) =>
-      tell(asked.sessionID, "PermissionRequest", {
-        tool_name: asked.permission ?? asked.type ?? null,
-        tool_input: wanted(asked),
-      }),
-    "permission.replied": ({ sessionID, reply, response }) => {
+    "permission.asked": (asked) => {
+      const tool_name = asked.permission ?? asked.type ?? null
+      const told = tell(asked.sessionID, "PermissionRequest", { tool_name, tool_input: wanted(asked) })
+      const { metadata, patterns } = asked
+      return offerTo("permission", asked, { tool_name, tool_input: { ...metadata, patterns } }, told)
+    },
+    "permission.replied": ({ sessionID, reply, response, requestID, permissionID }) => {
+      withdraw(requestID ?? permissionID)
       if ((reply ?? response) === "reject") known(sessionID).cancelled = true
       return tell(sessionID, "PermissionReply")
     },
-    "question.asked": ({ sessionID }) => tell(sessionID, "PermissionRequest", { tool_name: "question" }),
-    "question.replied": ({ sessionID }) => tell(sessionID, "PermissionReply"),
-    "question.rejected": ({ sessionID }) => {
+    "question.asked": (asked) => {
+      const told = tell(asked.sessionID, "PermissionRequest", { tool_name: "question" })
+      const input = { tool_name: "question", tool_input: { questions: asked.questions } }
+      return offerTo("question", asked, input, told)
+    },
+    "question.replied": ({ sessionID, requestID }) => {
+      withdraw(requestID)
+      return tell(sessionID, "PermissionReply")
+    },
+    "question.rejected": ({ sessionID, requestID }) => {
+      withdraw(requestID)
       known(sessionID).cancelled = true
       return tell(sessionID, "PermissionReply")
     },

@@ -79,6 +79,7 @@ mod tests {
         let line = HookLine {
             program: "/x/tenure".into(),
             mode: tenure_core::write_conflict::GuardMode::Block,
+            answers: false,
         };
         let format = crate::claude::ROW.settings.unwrap().format;
         let Format::Hooks(format) = format else {

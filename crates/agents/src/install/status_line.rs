@@ -167,6 +167,7 @@ mod tests {
         HookLine {
             program: "/opt/tenure".into(),
             mode: tenure_core::write_conflict::GuardMode::Warn,
+            answers: false,
         }
     }
 

@@ -21,6 +21,7 @@ fn line(program: &str, mode: GuardMode) -> HookLine {
     HookLine {
         program: program.to_owned(),
         mode,
+        answers: false,
     }
 }
 

@@ -162,6 +162,7 @@ mod tests {
         let line = HookLine {
             program: program.to_owned(),
             mode: GuardMode::Warn,
+            answers: false,
         };
         let codex = crate::codex::ROW.settings.unwrap();
         let format = codex.hooks().unwrap();

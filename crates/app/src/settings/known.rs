@@ -1,5 +1,7 @@
 //! Every setting, in the order in which `tenure config` lists them.
 
+use tenure_agents::Adapter;
+
 use super::{SettingSpec, Value};
 
 pub(super) const KNOWN: &[SettingSpec] = &[
@@ -156,6 +158,20 @@ pub(super) const KNOWN: &[SettingSpec] = &[
         project: false,
         value: Value::Count(|all| &mut all.budgets.day_tokens),
         about: "how many tokens the runs that report no money may use within a day, and sessions without a warning; 0 for any number",
+    },
+    SettingSpec {
+        key: "answers.agents",
+        default: "",
+        project: false,
+        value: Value::Agents(|all| &mut all.answers, Adapter::is_answerable),
+        about: "agents whose questions a person may answer from elsewhere with `tenure answer`, after `tenure install AGENT --answers`",
+    },
+    SettingSpec {
+        key: "answers.wait",
+        default: "9m",
+        project: false,
+        value: Value::Span(|all| &mut all.answers_wait),
+        about: "how long a question can be answered from elsewhere, at most 570s; after that only in the agent's own window",
     },
     SettingSpec {
         key: "run.stop_grace",

@@ -149,6 +149,10 @@ pub struct Settings {
     pub keep_ended: Duration,
     /// What runs may use.
     pub budgets: Budgets,
+    /// The agents whose questions may be answered from elsewhere.
+    pub answers: Vec<String>,
+    /// How long a question waits for such an answer; see [`Settings::answer_wait`].
+    answers_wait: Duration,
     /// All settings except mirrors, repositories and agents, in their documented order, each with
     /// its origin.
     pub listed: Vec<Setting>,
@@ -256,6 +260,12 @@ impl Settings {
         }
         all.is_from_variable = env("TENURE_STORE").is_some_and(|value| !value.is_empty());
         Ok(all)
+    }
+
+    /// How long a question waits for an answer from elsewhere: less than its hook may run.
+    pub fn answer_wait(&self) -> Duration {
+        const MAX: Duration = Duration::from_secs(570);
+        self.answers_wait.min(MAX)
     }
 
     /// The same with the store that a settings file names, if TENURE_STORE names another.
@@ -397,18 +407,14 @@ impl Value {
             }
             Value::Amount(of) => *of(all) = Some(amount(value).ok_or_else(|| self.expected())?),
             Value::Agents(of, can) => {
-                Value::List(of).set(all, value)?;
-                let names = tenure_agents::names(can);
-                if !of(all).iter().all(|name| names.contains(&name.as_str())) {
+                let (listed, known) = (listed(value), tenure_agents::names(can));
+                if !listed.iter().all(|name| known.contains(&name.as_str())) {
                     return Err(self.expected());
                 }
+                *of(all) = listed;
             }
             Value::List(of) => {
-                let listed = value.split(',').map(str::trim);
-                *of(all) = listed
-                    .filter(|one| !one.is_empty())
-                    .map(str::to_owned)
-                    .collect();
+                *of(all) = listed(value);
             }
         }
         Ok(())
@@ -437,10 +443,8 @@ impl Value {
     fn expected(self) -> String {
         let expected = match self {
             Value::Agents(_, can) => {
-                return format!(
-                    "expected a list of {}",
-                    tenure_agents::names(can).join(", ")
-                );
+                let names = tenure_agents::names(can);
+                return format!("expected a list of any of {}", names.join(", "));
             }
             Value::Switch(_) => "true or false",
             Value::Count(_) => "a number that is not negative",
@@ -452,6 +456,13 @@ impl Value {
         };
         format!("expected {expected}")
     }
+}
+
+/// The texts of a list.
+fn listed(value: &str) -> Vec<String> {
+    let texts = value.split(',').map(str::trim);
+    let texts = texts.filter(|one| !one.is_empty());
+    texts.map(str::to_owned).collect()
 }
 
 /// A valid amount of money.

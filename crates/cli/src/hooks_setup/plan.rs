@@ -93,13 +93,17 @@ pub struct SetupTarget {
     pub mcp: bool,
     /// Whether hooks wait for messages that start a turn; none: as it is there.
     pub wake: Option<bool>,
+    /// Whether hooks wait for answers from elsewhere. None: as it is there.
+    pub answers: Option<bool>,
 }
 
 impl SetupTarget {
-    fn line(&self, there: Option<GuardMode>) -> HookLine {
+    fn line(&self, there: Option<(GuardMode, bool)>) -> HookLine {
+        let (mode, answers) = there.unzip();
         HookLine {
             program: self.program.clone(),
-            mode: self.mode.or(there).unwrap_or_default(),
+            mode: self.mode.or(mode).unwrap_or_default(),
+            answers: self.answers.or(answers).unwrap_or_default(),
         }
     }
 }
@@ -116,7 +120,8 @@ impl Plan {
             Format::Hooks(format) => {
                 let entries = format.entries(&text).map_err(|e| refused(&path, &e))?;
                 program = entries.first().map(|entry| entry.line.program.clone());
-                let there = entries.first().map(|entry| entry.line.mode);
+                let answers = entries.iter().any(|entry| entry.line.answers);
+                let there = entries.first().map(|entry| (entry.line.mode, answers));
                 doubled = doubled_events(&entries);
                 let line = wanted.line(there);
                 let there_waits = format.has_waiting(&text).map_err(|e| refused(&path, &e))?;
@@ -130,7 +135,7 @@ impl Plan {
             Format::Script(script) | Format::Package(Package { script, .. }) => {
                 let found = ours(script, &file, place.agent)?;
                 program = found.as_ref().map(|line| line.program.clone());
-                let there = found.map(|line| line.mode);
+                let there = found.map(|line| (line.mode, line.answers));
                 (there, (script.text)(&wanted.line(there)), None)
             }
         };

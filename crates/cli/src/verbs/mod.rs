@@ -4,6 +4,7 @@
 
 mod adopt;
 mod alive;
+mod answer;
 mod claim;
 mod claims;
 mod completions;
@@ -104,6 +105,7 @@ table::verbs! { enum Verb {
         Dismiss(dismiss) changes known, answers "sessions";
         End(end) changes known, answers "session|spooled";
         Tell(tell) changes known, answers "session";
+        Answer(answer) changes known, answers "questions|sent";
         Rename(rename) changes known, answers "session";
         Meta(meta) changes meta::Args::changes, answers "session|meta";
         Verify(verify) changes verify::Args::changes, answers "verified|openclaw";

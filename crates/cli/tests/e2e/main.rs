@@ -6,6 +6,7 @@ mod agent_daemons;
 mod agent_files;
 mod agent_layouts;
 mod agent_rows;
+mod answers;
 mod claim;
 mod claim_command;
 mod claim_lines;

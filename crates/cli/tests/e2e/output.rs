@@ -300,6 +300,8 @@ fn settings_are_shown_with_where_they_came_from() {
     budget.item_day  default  what the runs of one item may cost within a day, in US dollars; then none of it begins
     budget.day  default  what all runs may cost within a day, in US dollars; then none begins
     budget.day_tokens  0  default  how many tokens the runs that report no money may use within a day, and sessions without a warning; 0 for any number
+    answers.agents  default  agents whose questions a person may answer from elsewhere with `tenure answer`, after `tenure install AGENT --answers`
+    answers.wait  9m  default  how long a question can be answered from elsewhere, at most 570s; after that only in the agent's own window
     run.stop_grace  10s  default  how long the agent of a run may take to stop before it is killed
     run.keep_for  30d  default  how long the log, the prompt and the other files of a run are kept after its end
     run.keep_last  1000  default  how many runs keep their files at most; the oldest lose theirs first
@@ -392,6 +394,8 @@ fn every_verb_answers_with_exactly_one_json_object() {
             "transcript" => 4,
             // This one has no window.
             "goto" => 1,
+            // Only a person at a terminal can.
+            "answer" => 1,
             // The dispatch.toml of `dispatch init` is to be filled in.
             "doctor" => 6,
             _ => 0,

@@ -10,11 +10,15 @@ pub struct Stat {
     pub state: RunState,
     /// The pid of its parent; 0 if that is outside the namespace.
     pub parent: u32,
+    /// Its process group.
+    pub group: u32,
     /// The process session that it belongs to.
     pub session: u32,
     pub has_terminal: bool,
     /// Its controlling terminal by device number; 0 if it has none.
     pub terminal: u64,
+    /// The process group in the foreground of that terminal; 0 if there is none.
+    pub foreground: u32,
     /// Whether it was forked and has executed nothing since.
     pub forked: bool,
     pub threads: u32,

@@ -158,3 +158,77 @@ fn a_server_that_an_agent_started_is_not_that_agent() {
     process.signal(tenure_testkit::Signal::TERM);
     process.wait().ok();
 }
+
+/// An agent's hook that waits for an answer; the session's handle and the question's id.
+fn asking(
+    env: &tenure_testkit::Env,
+    agent: &tenure_testkit::Agent,
+) -> (tenure_testkit::Background, String, String) {
+    let event = |name: &str| {
+        json!({"hook_event_name": name, "session_id": "c-1", "cwd": env.work(), "source": "startup",
+            "tool_name": "Bash", "tool_input": {"command": "touch a"}})
+        .to_string()
+    };
+    agent
+        .tenure_stdin(&["hook", "claude"], &event("SessionStart"))
+        .ok();
+    let me = agent.tenure(&["whoami", "--json"]).ok().json();
+    let hook = tenure_testkit::Cmd::shell("exec tenure hook claude --answers");
+    let hook = agent.start(hook.stdin(event("PermissionRequest")));
+    let id = tenure_testkit::poll(crate::SOON, "the question is open", || {
+        let files = std::fs::read_dir(env.state().join("questions"))
+            .ok()?
+            .flatten();
+        let mut names = files.filter_map(|file| file.file_name().into_string().ok());
+        names.find_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
+    });
+    (hook, text(&me["session"]["handle"]), id)
+}
+
+#[test]
+fn a_question_is_answered_only_by_a_token_that_may_act_and_by_its_id() {
+    let mut env = env();
+    env.set("TENURE_ANSWERS_AGENTS", "claude");
+    let claude = env.agent("claude");
+    let (hook, handle, id) = asking(&env, &claude);
+    let server = Server::start(&env);
+    let (reads, acts) = (token(&env, "wall", "read,logs"), token(&env, "phone", ALL));
+    let path = |what: &str| format!("/api/v1/sessions/{handle}/{what}");
+    let shown = server.list(&path("questions"), &reads);
+    let question = &shown["questions"][0];
+    assert_eq!(question["id"], id.as_str(), "{shown:#}");
+    assert_eq!(question["shown"], json!(["touch a"]));
+    let allow = json!({"id": id, "answer": "allow"});
+    let answer = server.post(&path("answer"), &reads, allow.clone());
+    assert_eq!(answer.status, 403, "{}", answer.text);
+    for wrong in [
+        json!({"answer": "allow"}),
+        json!({"id": id}),
+        json!({"id": id, "answer": "always"}),
+        json!({"id": id, "answer": "allow", "message": "for ever"}),
+        json!({"id": id, "texts": ["touch b"]}),
+        json!({"id": id, "answer": "allow", "updatedInput": {"command": "rm"}}),
+    ] {
+        let answer = server.post(&path("answer"), &acts, wrong);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    }
+    let other = json!({"id": "q-k7qd2m4zw9", "answer": "allow"});
+    let answer = server.post(&path("answer"), &acts, other);
+    assert_eq!((answer.status, answer.kind().as_str()), (409, "not_open"));
+    assert!(hook.is_alive());
+    let answer = server.post(&path("answer"), &acts, allow.clone());
+    assert_eq!(
+        answer.json()["sent"]["by"],
+        "token phone",
+        "{}",
+        answer.text
+    );
+    let said = hook.wait().ok().json();
+    let decision = &said["hookSpecificOutput"]["decision"];
+    assert_eq!(*decision, json!({"behavior": "allow"}));
+    let logged = newest(&env, "session.answered");
+    assert_eq!(logged["reason"], "token phone", "{logged:#}");
+    let late = server.post(&path("answer"), &acts, allow);
+    assert_eq!(late.status, 409, "{}", late.text);
+    assert!(late.text.contains("allow by token phone"), "{}", late.text);
+}

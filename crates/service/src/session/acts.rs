@@ -8,6 +8,7 @@ use crate::session::wake::{Delivery, Sleeper, delivery, wake_sender};
 use crate::transact::{Reply, Service};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hint::Hint;
+use tenure_core::id::SessionId;
 use tenure_core::notice::{MAX_WAITING, Notice, NoticeId};
 use tenure_core::policy::Policy;
 use tenure_core::session::{ClosedBy, META_KEYS, MetaKey, Session, check_meta_value};
@@ -121,6 +122,15 @@ impl Service<'_> {
                 id,
                 wakes: wakes.and_then(|_| Sleeper::of(&to)),
             })
+        })
+    }
+
+    /// Records an answer from elsewhere to what a session asks a person, before it is sent.
+    pub fn note_answer(&mut self, to: SessionId, said: &str) -> Reply<()> {
+        self.transact(TxMode::Write, |ctx| {
+            let actor = caller::identify(ctx)?.map(|caller| caller.session.id);
+            let event = ctx.event(EventKind::Answered, Some(to), "answer", said.to_owned());
+            ctx.log(&NewEvent { actor, ..event })
         })
     }
 

@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use tenure_answers::{AnswerRequest, Answerer, reply};
 use tenure_app::open::Context;
 use tenure_app::{keeper, survivors, window};
+use tenure_core::id::QuestionId;
 use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
 use tenure_core::reason::Reason;
@@ -21,6 +23,8 @@ use crate::survivors::ended;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     GoTo,
+    /// Answers what the session asks, once the whole question is shown.
+    Answer,
     Tell,
     Resume,
     Dismiss,
@@ -39,6 +43,8 @@ pub enum Act {
 pub enum Asks {
     /// It changes nothing, so it is done at once.
     Nothing,
+    /// What the session asks is read and shown first.
+    Question,
     Yes,
     /// One text after the other: what each is, and what may be chosen for it.
     Texts(&'static [(&'static str, Choices)]),
@@ -60,8 +66,9 @@ pub enum Choices {
 const GRACE: Duration = Duration::from_secs(5);
 
 /// All of them, in the order of the last line.
-const ALL: [Act; 10] = [
+const ALL: [Act; 11] = [
     Act::GoTo,
+    Act::Answer,
     Act::Tell,
     Act::Resume,
     Act::Dismiss,
@@ -85,6 +92,7 @@ impl Act {
     pub fn key(self) -> (char, &'static str) {
         match self {
             Act::GoTo => ('g', "go to"),
+            Act::Answer => ('a', "answer"),
             Act::Tell => ('t', "tell"),
             Act::Resume => ('r', "resume"),
             Act::Dismiss => ('d', "dismiss"),
@@ -100,6 +108,7 @@ impl Act {
     pub fn asks(self) -> Asks {
         match self {
             Act::GoTo => Asks::Nothing,
+            Act::Answer => Asks::Question,
             Act::Tell => Asks::Texts(&[("a message", Choices::None)]),
             Act::End => Asks::Texts(&[(
                 "a reason; its claims are released, its process keeps running",
@@ -153,6 +162,11 @@ impl Act {
                 let host = session.host.as_ref();
                 host.map(|host| format!("it runs on {host}"))
             }
+            (Act::Answer, _) => match &session.host {
+                Some(host) => Some(format!("it runs on {host}")),
+                None if session.activity != Some("waiting") => said("it asks nothing"),
+                None => None,
+            },
             (Act::Tell | Act::End | Act::Run, _) => None,
             (Act::Free | Act::Give, _) if is_over => said("it is over; what it held is free"),
             (Act::Free | Act::Give, _) => {
@@ -245,6 +259,17 @@ pub fn act(
             let place = found.session.place;
             let place = place.map_or_else(String::new, |place| format!(" at {place}"));
             Ok(format!("switched to {handle}{place}"))
+        }
+        Act::Answer => {
+            let by = Answerer::person(context)?;
+            let words = texts.get(1..).unwrap_or_default();
+            let request = AnswerRequest {
+                session: handle.to_owned(),
+                id: QuestionId::parse(text(0))?,
+                answer: reply::of_words(words, None)?,
+            };
+            let sent = reply::answer(context, &by, request)?;
+            Ok(format!("{} sent to {handle}", sent.answer))
         }
         Act::Tell => {
             let sent = context.service().tell(handle, text(0))?.value;

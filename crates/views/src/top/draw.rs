@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::act::Act;
 use super::source::{Details, Fleet};
-use super::state::{Mode, Row, ShownSession, Top};
+use super::state::{Mode, Row, ShownSession, Top, question_lines};
 use crate::colour::{chosen, paint};
 use crate::columns::{Cell, Column, column, cut, cut_start, fitted, wrapped};
 use crate::details;
@@ -49,9 +49,13 @@ impl From<String> for Line {
 pub fn frame(top: &Top, size: Size, now: Timestamp) -> Vec<String> {
     let mut lines = vec![head(top, now)];
     let room = size.rows.saturating_sub(2);
-    match &top.fleet {
-        None => lines.push("reading the store".to_owned()),
-        Some(fleet) => {
+    match (&top.fleet, &top.mode) {
+        (None, _) => lines.push("reading the store".to_owned()),
+        (Some(_), Mode::Question { question, .. }) => {
+            let all = question_lines(question, size.columns);
+            lines.extend(all.iter().map(|said| line(said)));
+        }
+        (Some(fleet), _) => {
             let body = body(top, fleet, size.columns, room, now);
             lines.extend(body.into_iter().map(|line| line.text));
         }
@@ -287,6 +291,13 @@ fn whole(found: &Details, columns: usize, now: Timestamp) -> Vec<String> {
 fn last_line(top: &Top, columns: usize) -> String {
     match &top.mode {
         Mode::Filter => typed("filter", &top.filter, "", columns),
+        Mode::Question { question, .. } if question.questions.is_empty() => {
+            line("y allow this one call  n deny  Esc neither")
+        }
+        Mode::Question { question, text } => {
+            let does = format!("answer {}", question.session);
+            typed(&does, text, "Enter sends it, Esc does not", columns)
+        }
         Mode::Confirm(act, handle) => line(&format!("y/n {}", act.question(handle))),
         Mode::Text {
             act,

@@ -94,6 +94,7 @@ pub fn run() -> Result<TopExit, Problem> {
             ScreenEvent::Fleet(fleet) => top.take(*fleet, clock::wall()),
             ScreenEvent::Away(problem) => top.take_problem(*problem)?,
             ScreenEvent::Details(wanted, found) => top.take_details(&wanted, found),
+            ScreenEvent::Question(found) => top.take_question(found, size),
             ScreenEvent::Did(done) => top.take_done(done),
             ScreenEvent::Keys(keys) => {
                 let pressed = |key| match key {
@@ -105,7 +106,7 @@ pub fn run() -> Result<TopExit, Problem> {
                 };
                 keys.into_iter().flat_map(pressed).collect()
             }
-            ScreenEvent::Resized => Vec::new(),
+            ScreenEvent::Resized => top.resize(),
             ScreenEvent::Continued => {
                 is_lent = true;
                 Vec::new()

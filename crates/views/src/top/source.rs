@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
+use tenure_answers::reply::{self, QuestionView};
 use tenure_app::last_words;
 use tenure_app::mirror;
 use tenure_app::open::{Context, Purpose, open};
@@ -77,6 +78,8 @@ pub enum ScreenEvent {
     /// The store could not be read; it is tried again.
     Away(Box<Problem>),
     Details(DetailsQuery, Result<Box<Details>, Problem>),
+    /// What a session asks, if that was asked for.
+    Question(Result<Box<QuestionView>, Problem>),
     Did(Result<String, Problem>),
     Keys(Vec<Pressed>),
     Resized,
@@ -96,6 +99,8 @@ pub struct DetailsQuery {
 /// What a person wants of the store.
 pub enum Ask {
     Details(DetailsQuery),
+    /// What the session of this handle asks.
+    Question(String),
     Do {
         act: Act,
         handle: String,
@@ -282,6 +287,10 @@ fn answer(asked: &Receiver<Ask>, to: &Sender<ScreenEvent>, reading: &Mutex<()>) 
             Ask::Details(wanted) => {
                 let found = with(&mut kept, |context| details(context, &wanted));
                 ScreenEvent::Details(wanted, found.map(Box::new))
+            }
+            Ask::Question(handle) => {
+                let found = with(&mut kept, |context| reply::only(context, &handle));
+                ScreenEvent::Question(found.map(Box::new))
             }
             Ask::Do {
                 act: what,

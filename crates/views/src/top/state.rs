@@ -4,8 +4,11 @@
 //! shown in full, acts are for that one, and the rows keep their order: who looks at a session changes what it is to
 //! them, and the list must not move under their hands.
 
+mod question;
+
 use std::collections::VecDeque;
 
+use tenure_answers::QuestionView;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 use tenure_service::answer::Problem;
@@ -18,6 +21,8 @@ use super::source::{Ask, Details, DetailsQuery, Fleet};
 use crate::sessions::{holds, whereabouts};
 use crate::standing::doing;
 use crate::tree::{Branch, arranged};
+
+pub use question::question_lines;
 
 /// How far a page goes, and a notch of the wheel.
 const PAGE: isize = 10;
@@ -32,6 +37,11 @@ pub enum Mode {
     Filter,
     /// A yes is awaited.
     Confirm(Act, String),
+    /// An answer to a question that is shown whole is awaited.
+    Question {
+        question: Box<QuestionView>,
+        text: String,
+    },
     /// What the act needs is typed.
     Text {
         act: Act,
@@ -274,6 +284,7 @@ impl Top {
                 self.type_filter(key);
                 Vec::new()
             }
+            Mode::Question { question, text } => self.press_at_question(question, text, key),
             Mode::Confirm(act, handle) => match key {
                 Key::Char('y' | 'Y') => self.perform(act, handle, Vec::new()),
                 _ => Vec::new(),
@@ -313,8 +324,9 @@ impl Top {
     fn paste(&mut self, c: char) {
         match &mut self.mode {
             Mode::Text { text, .. } => text.push(c),
+            Mode::Question { question, text } if !question.questions.is_empty() => text.push(c),
             Mode::Filter => self.filter.push(c),
-            Mode::Keys | Mode::Confirm(..) => {}
+            Mode::Keys | Mode::Confirm(..) | Mode::Question { .. } => {}
         }
     }
 
@@ -466,6 +478,7 @@ impl Top {
         }
         match act.asks() {
             Asks::Nothing => return self.perform(act, handle, Vec::new()),
+            Asks::Question => return vec![Effect::Ask(Ask::Question(handle))],
             Asks::Yes => self.mode = Mode::Confirm(act, handle),
             Asks::Texts(_) => return self.ask(act, handle, Vec::new()),
         }
@@ -476,7 +489,7 @@ impl Top {
     fn ask(&mut self, act: Act, handle: String, before: Vec<String>) -> Vec<Effect> {
         let wanted = match act.asks() {
             Asks::Texts(wanted) => wanted.get(before.len()),
-            Asks::Nothing | Asks::Yes => None,
+            Asks::Nothing | Asks::Question | Asks::Yes => None,
         };
         let Some((what, of)) = wanted else {
             return self.perform(act, handle, before);

@@ -2,8 +2,10 @@
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
+use tenure_answers::reply::{self, AnswerRequest, QuestionView, SentAnswer};
+use tenure_answers::{Answerer, PersonsAnswer};
 use tenure_app::keeper;
-use tenure_core::id::Epoch;
+use tenure_core::id::{Epoch, QuestionId};
 use tenure_core::key::Key;
 use tenure_core::process::Survivor;
 use tenure_core::reason::Reason;
@@ -12,7 +14,7 @@ use tenure_runs::{settle, stop};
 use tenure_service::view::{ClaimView, ConversationView, RunView, SessionView};
 use tenure_service::{ActFor, HandoffRequest, ReleaseRequest};
 
-use super::answer::{Fault, RouteAnswer, RouteResult};
+use super::answer::{Fault, Refusal, RouteAnswer, RouteResult};
 use super::request::{ApiCall, Parts, Request, Spec, reason};
 
 fn for_session(name: &str, reason: &Reason) -> ActFor {
@@ -49,6 +51,89 @@ impl Request for Tell {
         Ok(RouteAnswer::new("session", &answer.value.session)
             .with("delivery", &answer.value.delivery)
             .told(&answer))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Questions {}
+
+impl Request for Questions {
+    const SPEC: Spec = Spec {
+        scope: Scope::Logs,
+        ..Spec::get(
+            "/api/v1/sessions/{session}/questions",
+            "What a session asks that can be answered from elsewhere",
+        )
+    };
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![("questions", shapes.subschema_for::<Vec<QuestionView>>())]
+    }
+
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let open = reply::open_questions(call.context, Some(call.name()))?;
+        Ok(RouteAnswer::new("questions", &open))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    /// The id of the question that was shown.
+    id: String,
+    /// `allow` or `deny`; or else `texts`.
+    answer: Option<Verdict>,
+    /// With deny: what the model is told.
+    message: Option<String>,
+    /// A text for each question.
+    texts: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Allow,
+    Deny,
+}
+
+impl Reply {
+    fn answer(&self) -> Option<PersonsAnswer> {
+        match (self.answer, &self.message, &self.texts) {
+            (Some(Verdict::Allow), None, None) => Some(PersonsAnswer::Allow),
+            (Some(Verdict::Deny), message, None) => Some(PersonsAnswer::Deny(message.clone())),
+            (None, None, Some(texts)) => Some(PersonsAnswer::Texts(texts.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl Request for Reply {
+    const SPEC: Spec = Spec {
+        is_long: true,
+        ..Spec::post(
+            "/api/v1/sessions/{session}/answer",
+            "Answer what a session asks; the first answer counts",
+        )
+    };
+
+    fn parts(shapes: &mut SchemaGenerator) -> Parts {
+        vec![("sent", shapes.subschema_for::<SentAnswer>())]
+    }
+
+    fn run(self, call: &mut ApiCall<'_>) -> RouteResult {
+        let wrong = "expected answer (allow, or deny with a message), or texts";
+        let answer = self.answer();
+        let answer = answer.ok_or_else(|| Refusal::BadValue(wrong.to_owned()))?;
+        let request = AnswerRequest {
+            session: call.name().to_owned(),
+            id: QuestionId::parse(&self.id)?,
+            answer,
+        };
+        let by = Answerer::token(&call.access.name);
+        call.acts(None);
+        let sent = reply::answer(call.context, &by, request)?;
+        Ok(RouteAnswer::new("sent", &sent))
     }
 }
 

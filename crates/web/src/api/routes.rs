@@ -56,6 +56,8 @@ pub fn routes() -> Vec<Route> {
         of::<events::Events>(),
         of::<lists::Timeline>(),
         of::<acts::Tell>(),
+        of::<acts::Questions>(),
+        of::<acts::Reply>(),
         of::<acts::End>(),
         of::<acts::Dismiss>(),
         of::<acts::Free>(),

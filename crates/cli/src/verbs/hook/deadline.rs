@@ -171,6 +171,10 @@ impl Deadline {
         drop(self.known.process.set(process.clone()));
     }
 
+    pub fn process(&self) -> Option<&Ancestor> {
+        self.known.process.get()
+    }
+
     pub fn at(&self, step: HookStep) {
         self.known.step.store(step as u8, Ordering::Relaxed);
     }

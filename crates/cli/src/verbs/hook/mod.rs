@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
 use tenure_agents::{Adapter, EventAnswer, Report};
+use tenure_answers::hook::{Offer, end_questions};
 use tenure_app::hook_store::HookStore;
 use tenure_app::keeper::{EventReply, SentEvent};
 use tenure_app::own_process::{self, HookCaller};
@@ -37,6 +38,7 @@ use crate::beside;
 use crate::exit::Exit;
 use crate::output::{Outcome, Output, warn};
 use crate::render::brief;
+use crate::sink;
 
 use deadline::{Deadline, HookStep};
 use event::{Sender, whole_event};
@@ -80,8 +82,12 @@ pub struct Args {
     wait: bool,
 
     /// Read an event per line until the input ends, and answer each with a line of JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "answers")]
     stream: bool,
+
+    /// At a question, wait for an answer of `tenure answer`, if answers.agents allows it
+    #[arg(long)]
+    answers: bool,
 }
 
 fn names() -> Vec<&'static str> {
@@ -107,6 +113,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
         mode,
         streams,
         waits,
+        answers,
     } = match parse(arguments) {
         Ok(typed) => typed,
         Err(what) => {
@@ -133,7 +140,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
                 Vec::new()
             }
         };
-        answer(adapter, mode, &time, &bytes);
+        answer(adapter, mode, &time, &bytes, answers);
     });
     let answered = std::panic::catch_unwind(answered);
     if answered.is_err() {
@@ -147,6 +154,7 @@ pub fn run(args: &Args, _: &App) -> Outcome {
     let mut words = vec![args.agent.as_str(), "--mode", args.mode.as_str()];
     words.extend(args.stream.then_some("--stream"));
     words.extend(args.wait.then_some("--wait"));
+    words.extend(args.answers.then_some("--answers"));
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     Ok(Output::silent(run_typed(&words)))
 }
@@ -157,18 +165,20 @@ struct HookArgs {
     mode: Option<GuardMode>,
     streams: bool,
     waits: bool,
+    answers: bool,
 }
 
 fn parse(arguments: &[OsString]) -> Result<HookArgs, String> {
     let mut named: Option<&OsStr> = None;
     let mut mode = None;
-    let (mut streams, mut waits) = (false, false);
+    let (mut streams, mut waits, mut answers) = (false, false, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--json" | "--quiet" | "-q" | "--verbose" | "-v") => {}
             Some("--stream") => streams = true,
             Some("--wait") => waits = true,
+            Some("--answers") => answers = true,
             Some("--mode") => {
                 let given = words.next().and_then(|word| word.to_str());
                 let read = given.and_then(GuardMode::parse);
@@ -207,11 +217,18 @@ fn parse(arguments: &[OsString]) -> Result<HookArgs, String> {
         mode,
         streams,
         waits,
+        answers,
     })
 }
 
 /// Answers an event; returns whether there was one.
-fn answer(adapter: &Adapter, mode: Option<GuardMode>, time: &Deadline, bytes: &[u8]) -> bool {
+fn answer(
+    adapter: &'static Adapter,
+    mode: Option<GuardMode>,
+    time: &Deadline,
+    bytes: &[u8],
+    answers: bool,
+) -> bool {
     let report = adapter.read(bytes);
     for problem in &report.problems {
         say(&format!("tenure: hook {}: {problem}", adapter.name));
@@ -228,14 +245,25 @@ fn answer(adapter: &Adapter, mode: Option<GuardMode>, time: &Deadline, bytes: &[
         until,
         bytes,
         streams: time.is_in_stream(),
+        answers,
     };
-    compose(&hook).tell_agent(&hook);
+    let outcome = compose(&hook);
+    let offer = outcome.offer(&hook);
+    outcome.tell_agent(&hook);
+    if let Some(offer) = offer {
+        time.finish();
+        if let Some(decision) = offer.wait()
+            && sink::out(&decision.said.to_string()).is_ok()
+        {
+            decision.sent();
+        }
+    }
     true
 }
 
 /// An event, and how long its agent waits.
 struct Hook<'a> {
-    adapter: &'a Adapter,
+    adapter: &'static Adapter,
     mode: Option<GuardMode>,
     report: &'a Report,
     time: &'a Deadline,
@@ -244,6 +272,8 @@ struct Hook<'a> {
     bytes: &'a [u8],
     /// Whether others follow in the same process.
     streams: bool,
+    /// Whether it may wait for an answer from elsewhere.
+    answers: bool,
 }
 
 /// What is said to an event, and what is recorded afterwards.
@@ -272,6 +302,26 @@ impl After {
             After::Own(recorded, _) => Some(&recorded.store),
             After::Keeper(sent) => Some(&sent.0),
         }
+    }
+}
+
+impl HookOutcome {
+    /// Opens what the event asks to an answer from elsewhere, unless something else is printed.
+    fn offer(&self, hook: &Hook<'_>) -> Option<Offer> {
+        let reply = &self.reply;
+        let is_silent = reply.message.is_none() && reply.block.is_none() && reply.token.is_none();
+        let session = match &self.after {
+            After::Nothing => return None,
+            After::Own(recorded, _) => recorded.handled.id,
+            After::Keeper(_) => reply.session,
+        };
+        let store = self.after.store()?;
+        let agent = &hook.time.process()?.process;
+        let Hook {
+            adapter, report, ..
+        } = *hook;
+        (hook.answers && is_silent && reply.lines.is_empty())
+            .then(|| Offer::open(store, adapter, report, hook.bytes, agent, session?))?
     }
 }
 
@@ -432,7 +482,7 @@ fn handle(hook: &Hook<'_>) -> Result<RecordedBy, Missed> {
     let settings = Settings::of_user()?;
     prepare_block(hook, &settings);
     let mut store = HookStore::prepare(settings, hook.until)?;
-    if hook.streams {
+    if hook.streams || hook.answers {
         store = store.going_on();
     }
     time.at(HookStep::Processes);
@@ -441,6 +491,7 @@ fn handle(hook: &Hook<'_>) -> Result<RecordedBy, Missed> {
     let process = sender.process.clone();
     if let Some(found) = &process {
         time.found(found);
+        end_questions(&store, adapter, report, &found.process);
     }
     time.at(HookStep::Store);
     let policy = store.guard(hook.mode);
@@ -452,7 +503,7 @@ fn handle(hook: &Hook<'_>) -> Result<RecordedBy, Missed> {
     }
     time.watch();
     if store.is_on_server() {
-        let waits = must_be_answered(&event, may_block);
+        let waits = must_be_answered(&event, may_block) || hook.answers;
         match store.send_event(adapter.name, &report.name, &event, waits) {
             SentEvent::Answered(reply) => {
                 if reply.quiet > 0 {

@@ -50,7 +50,7 @@ fn answers(adapter: &'static Adapter, mode: Option<GuardMode>, event: &[u8]) -> 
             return sink::out(&owners.to_string()).is_ok();
         }
         // What says nothing has an answer too: who reads them counts.
-        answer(adapter, mode, &time, event) || sink::out("{}").is_ok()
+        answer(adapter, mode, &time, event, false) || sink::out("{}").is_ok()
     });
     let Ok(goes_on) = std::panic::catch_unwind(answered) else {
         time.answer_as_prepared();

@@ -40,6 +40,7 @@ Examples:
   tenure install claude --mode block    also block writes that conflict
   tenure install claude --statusline    also add tenure's status line
   tenure install claude --wake          also let messages start turns (tenure help tell)
+  tenure install claude --answers       also let `tenure answer` answer its questions from elsewhere
   tenure install --mcp                  also add tenure's tools over MCP (tenure help mcp)
   tenure install gemini --project .     in the settings of this project
   tenure install git                    block commits and pushes here after a lost claim
@@ -72,6 +73,9 @@ pub struct Args {
     /// Also add hooks that wait for messages that start a turn (claude); needs the setting wake.agents
     #[arg(long, conflicts_with_all = ["check", "plugin"])]
     wake: bool,
+    /// Also let hooks wait for an answer of `tenure answer` (claude, opencode); without it they no longer do
+    #[arg(long, conflicts_with_all = ["check", "plugin"])]
+    answers: bool,
 
     /// For git: the directory of core.hooksPath, if it is outside the repository
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "plugin"])]
@@ -101,6 +105,7 @@ pub fn run(args: &Args, app: &App) -> Outcome {
         status_line: status_line::is_wanted(args, app)?,
         mcp: args.mcp,
         wake: (!args.check).then_some(args.wake),
+        answers: (!args.check).then_some(args.answers),
     };
     let looks_only = args.check || args.dry_run;
     if !looks_only {

@@ -52,6 +52,7 @@ pub fn run(
     let line = HookLine {
         program: wanted.program.clone(),
         mode: wanted.mode.unwrap_or_default(),
+        answers: false,
     };
     let files = plugin::files(format, &line, env!("CARGO_PKG_VERSION")).map_err(|refusal| {
         CliError::new(

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use tenure_answers::SentAnswer;
 use tenure_app::agent_hooks::AgentHooks;
 use tenure_app::keeper::KeeperReport;
 use tenure_app::mirror::setting::Mirror;
@@ -130,6 +131,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<Survivor>();
     generator.subschema_for::<TokenView>();
     generator.subschema_for::<SpendView>();
+    generator.subschema_for::<SentAnswer>();
     generator.subschema_for::<ImportView>();
     generator.subschema_for::<OpenclawFault>();
     generator.subschema_for::<StoreView>();

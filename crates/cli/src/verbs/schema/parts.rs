@@ -96,6 +96,8 @@ fn of_sessions() -> Vec<(&'static str, Value)> {
         ("more?", number()),
         // Whether there are more than `more`.
         ("more_is_least?", yes_or_no()),
+        ("questions?", listed("question")),
+        ("sent?", or_null("sent_answer")),
         ("status?", reference("status")),
         ("worktrees?", listed("worktree")),
         ("alive?", yes_or_no()),

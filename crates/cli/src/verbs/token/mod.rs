@@ -19,7 +19,7 @@ use crate::output::Outcome;
 Scopes:
   read    every list, without prompts, questions and the output of runs (the default)
   logs    prompts, questions and the output of runs
-  act     tell, free, give, end, dismiss, stop a run
+  act     tell, answer, free, give, end, dismiss, stop a run
   admin   reset a conversation
 
 Examples:

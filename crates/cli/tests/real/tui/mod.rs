@@ -8,6 +8,7 @@ macro_rules! at_terminals {
 }
 
 mod activity;
+mod answers;
 mod day;
 mod ends;
 mod harness;

@@ -23,6 +23,11 @@ pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
     // The field after the last one that is used proves that the line is complete.
     field(23)?;
     let terminal = field(7)?.parse::<i32>().ok()?;
+    // -1 while the kernel is about to forget the process, and for a terminal that is none.
+    let group = |number: usize| {
+        let group = field(number)?.parse::<i64>().ok()?;
+        Some(u32::try_from(group).unwrap_or(0))
+    };
     Some(Stat {
         comm: String::from_utf8_lossy(comm).into_owned(),
         state: match field(3)? {
@@ -31,11 +36,12 @@ pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
             _ => RunState::Going,
         },
         parent: field(4)?.parse().ok()?,
-        // -1 while the kernel is about to forget the process.
-        session: u32::try_from(field(6)?.parse::<i64>().ok()?).unwrap_or(0),
+        group: group(5)?,
+        session: group(6)?,
         has_terminal: terminal != 0,
         // Written as a signed 32-bit number.
         terminal: u64::from(terminal.cast_unsigned()),
+        foreground: group(8)?,
         forked: field(9)?.parse::<u64>().ok()? & FORKED != 0,
         threads: field(20)?.parse().ok()?,
         start: field(22)?.parse().ok()?,
@@ -69,9 +75,11 @@ mod tests {
             comm: "sleep".into(),
             state: RunState::Going,
             parent: 41,
+            group: 42,
             session: 43,
             has_terminal: true,
             terminal: 34816,
+            foreground: 42,
             forked: false,
             threads: 7,
             start: 123_456,

@@ -1,0 +1,583 @@
+//! Questions of agents that a person answers from elsewhere: real hooks that wait, a real shell at a terminal.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, poll};
+
+use crate::env;
+use crate::support::answer::{PATIENCE, asked_by_nobody};
+use crate::support::hooked::Hooked;
+use crate::support::skip::skipped;
+
+/// Agents whose questions may be answered, for as long as a test needs.
+fn answering(wait: &str) -> Env {
+    let mut env = env();
+    env.set("TENURE_ANSWERS_AGENTS", "claude");
+    env.set("TENURE_ANSWERS_WAIT", wait);
+    env
+}
+
+fn session(env: &Env, conversation: &str) -> Hooked {
+    Hooked::start(env, "claude", conversation, &env.work())
+}
+
+fn shell_call(command: &str) -> Value {
+    json!({"tool_name": "Bash", "tool_input": {"command": command},
+        "permission_suggestions": [{"type": "addRules", "behavior": "allow",
+            "rules": [{"toolName": "Bash", "ruleContent": "touch *"}]}]})
+}
+
+fn colours() -> Value {
+    json!({"tool_name": "AskUserQuestion", "tool_input": {"questions": [{"question": "Which colour?",
+        "header": "Colour", "multiSelect": false,
+        "options": [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}]}]}})
+}
+
+/// The agent asks: its hook, as its settings run it.
+fn starts_asking(hooked: &Hooked, what: &Value) -> Background {
+    let mut event = json!({"hook_event_name": "PermissionRequest",
+        "session_id": hooked.conversation, "cwd": hooked.dir});
+    let more = what.as_object().unwrap().clone();
+    event.as_object_mut().unwrap().extend(more);
+    let line = Cmd::shell("exec tenure hook claude --answers").stdin(event.to_string());
+    hooked.agent.start(line)
+}
+
+/// The ids of the questions that no file closes yet.
+fn open(env: &Env) -> Vec<String> {
+    let files = fs::read_dir(env.state().join("questions"))
+        .into_iter()
+        .flatten();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut ids: Vec<String> = names
+        .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
+        .filter(|id| !closing(env, id).exists())
+        .collect();
+    ids.sort();
+    ids
+}
+
+fn closing(env: &Env, id: &str) -> PathBuf {
+    env.state().join("questions").join(format!("{id}.answer"))
+}
+
+/// The same once the question is open; its id.
+fn asks(env: &Env, hooked: &Hooked, what: &Value) -> (Background, String) {
+    let before = open(env);
+    let hook = starts_asking(hooked, what);
+    let id = poll(PATIENCE, "the question is open", || {
+        open(env).into_iter().find(|id| !before.contains(id))
+    });
+    (hook, id)
+}
+
+/// A person's answer; its messages go to the terminal.
+fn answer(shell: &Shell, words: &str) -> Output {
+    shell.line(&format!("tenure answer {words} --json 2>/dev/tty"))
+}
+
+/// Waits for a hook that must print nothing.
+#[track_caller]
+fn says_nothing(hook: Background) {
+    let said = hook.wait();
+    assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{said}");
+}
+
+#[track_caller]
+fn refused(said: Output, kind: &str) -> String {
+    let error = said.fails(1).json()["error"].clone();
+    assert_eq!(error["kind"], kind, "{error:#}");
+    error["message"].as_str().unwrap().to_owned()
+}
+
+fn log(env: &Env) -> Vec<Value> {
+    let log = asked_by_nobody(env, &["log", "--kind", "session.answered"]);
+    log["events"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_person_elsewhere_allows_one_call_and_nothing_else_comes_along() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let handle = hooked.handle();
+    let (hook, id) = asks(&env, &hooked, &shell_call("touch a\nrm -rf \u{1b}[2Kb"));
+    let listed = shell.line("tenure answer 2>/dev/tty").ok().stdout;
+    for part in [
+        format!("{handle} asks for permission for Bash, for one call ({id})"),
+        format!("  in {}", env.work().display()),
+        "  | touch a\n  | rm -rf \\u{1b}[2Kb\n".to_owned(),
+        format!("tenure answer {handle} {id} allow|deny"),
+    ] {
+        assert!(listed.contains(&part), "{part:?} is not in\n{listed}");
+    }
+    let sent = answer(&shell, &format!("{handle} {id} allow")).ok().json();
+    assert_eq!(sent["sent"]["answer"], "allow", "{sent:#}");
+    let said = hook.wait().ok();
+    let decision = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest",
+        "decision": {"behavior": "allow"}}});
+    assert_eq!(said.json(), decision);
+    let log = log(&env);
+    assert_eq!(log.len(), 1, "{log:#?}");
+    let evidence = log[0]["evidence"].as_str().unwrap();
+    for part in ["allow to q-", "Bash: touch a", "; by uid ", " at pts/"] {
+        assert!(evidence.contains(part), "{part} is not in {evidence}");
+    }
+    let late = refused(answer(&shell, &format!("{handle} {id} deny")), "not_open");
+    assert!(
+        late.contains("was answered already: allow by uid "),
+        "{late}"
+    );
+}
+
+#[test]
+fn a_denial_has_a_message_and_a_question_takes_a_text() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let handle = hooked.handle();
+    let (hook, id) = asks(&env, &hooked, &shell_call("rm -rf /"));
+    let said = answer(&shell, &format!("{handle} {id} 'rm -rf /tmp'")).fails(2);
+    assert!(said.stdout.contains("not with a text"), "{said}");
+    answer(&shell, &format!("{handle} {id} allow --message 'for ever'")).fails(2);
+    assert_eq!(open(&env), [id.clone()], "nothing was answered");
+    answer(&shell, &format!("{handle} {id} deny --message 'not here'")).ok();
+    let decision = &hook.wait().ok().json()["hookSpecificOutput"]["decision"];
+    assert_eq!(
+        *decision,
+        json!({"behavior": "deny", "message": "not here"})
+    );
+    let (hook, id) = asks(&env, &hooked, &colours());
+    answer(&shell, &format!("{handle} {id} allow")).fails(2);
+    answer(&shell, &format!("{handle} {id} Blue")).ok();
+    let decision = &hook.wait().ok().json()["hookSpecificOutput"]["decision"];
+    let mut input = colours()["tool_input"].clone();
+    input["answers"] = json!({"Which colour?": "Blue"});
+    assert_eq!(
+        *decision,
+        json!({"behavior": "allow", "updatedInput": input})
+    );
+}
+
+#[test]
+fn the_first_answer_is_the_persons_own_and_a_late_one_is_refused() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    for event in ["PostToolUse", "Stop", "UserPromptSubmit", "StopFailure"] {
+        let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+        hooked.event(&[], event, json!({"tool_name": "Bash", "prompt": "go on"}));
+        says_nothing(hook);
+        let late = answer(&shell, &format!("{} {id} allow", hooked.handle()));
+        let why = refused(late, "not_open");
+        assert!(why.contains(&format!("went on ({event})")), "{why}");
+    }
+    // What does not show that it went on leaves it open.
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let told = json!({"notification_type": "permission_prompt", "message": "Claude needs you"});
+    hooked.event(&[], "Notification", told);
+    hooked.event(
+        &[],
+        "PostToolUse",
+        json!({"agent_id": "a1", "tool_name": "Read"}),
+    );
+    let other = session(&env, "c-2");
+    other.event(&[], "Stop", json!({}));
+    answer(&shell, &format!("{} {id} allow", hooked.handle())).ok();
+    assert_ne!(hook.wait().ok().stdout, "");
+    assert_eq!(log(&env).len(), 1);
+}
+
+#[test]
+fn if_nobody_answers_the_agents_own_dialog_decides() {
+    let env = answering("300ms");
+    let hooked = session(&env, "c-1");
+    says_nothing(starts_asking(&hooked, &shell_call("ls")));
+    assert_eq!(open(&env), [""; 0]);
+    assert_eq!(log(&env), [Value::Null; 0]);
+}
+
+#[test]
+fn it_is_off_until_the_user_switches_it_on() {
+    let mut env = env();
+    let hooked = session(&env, "c-1");
+    says_nothing(starts_asking(&hooked, &shell_call("ls")));
+    env.set("TENURE_ANSWERS_AGENTS", "claude");
+    // Without its own switch a hook has no time to wait.
+    let other = session(&env, "c-2");
+    assert_eq!(
+        other.event(&[], "PermissionRequest", shell_call("ls")),
+        Value::Null
+    );
+    // Of what decides more than a call, only the agent's own window asks.
+    let plan = json!({"tool_name": "ExitPlanMode", "tool_input": {"plan": "x"}});
+    says_nothing(starts_asking(&other, &plan));
+    assert!(!env.state().join("questions").exists());
+}
+
+#[test]
+fn a_hook_that_was_killed_offers_nothing() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    hook.kill9();
+    let listed = answer(&shell, "").ok().json();
+    assert_eq!(listed["questions"], json!([]));
+    let why = refused(
+        answer(&shell, &format!("{} {id} allow", hooked.handle())),
+        "not_open",
+    );
+    assert!(why.contains("its hook is gone"), "{why}");
+    assert!(!closing(&env, &id).exists());
+    assert_eq!(log(&env), [Value::Null; 0]);
+}
+
+#[test]
+fn of_two_answers_at_once_exactly_one_counts() {
+    let env = answering("5m");
+    let hooked = session(&env, "c-1");
+    let handle = hooked.handle();
+    let shells = [env.shell_at_terminal(), env.shell_at_terminal()];
+    for _ in 0..8 {
+        let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+        let said: Vec<Output> = std::thread::scope(|scope| {
+            let each = shells.iter().zip(["allow", "deny"]).map(|(shell, word)| {
+                let words = format!("{handle} {id} {word}");
+                scope.spawn(move || answer(shell, &words))
+            });
+            let started: Vec<_> = each.collect();
+            started.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let codes: Vec<i32> = said.iter().map(|one| one.code).collect();
+        let winner = match codes[..] {
+            [0, 1] => "allow",
+            [1, 0] => "deny",
+            _ => panic!("{said:#?}"),
+        };
+        let decision = &hook.wait().ok().json()["hookSpecificOutput"]["decision"];
+        assert_eq!(decision["behavior"], winner);
+    }
+    assert_eq!(log(&env).len(), 8, "a loser is not on record");
+}
+
+#[test]
+fn a_question_is_replaced_by_another_of_its_session() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (first, old) = asks(&env, &hooked, &shell_call("one"));
+    let (second, new) = asks(&env, &hooked, &shell_call("two"));
+    says_nothing(first);
+    let why = refused(
+        answer(&shell, &format!("{} {old} allow", hooked.handle())),
+        "not_open",
+    );
+    assert!(why.contains("asks something else now"), "{why}");
+    answer(&shell, &format!("{} {new} deny", hooked.handle())).ok();
+    assert_ne!(second.wait().ok().stdout, "");
+}
+
+#[test]
+fn a_question_ends_with_its_agent_and_its_hook_is_no_survivor() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let handle = hooked.handle();
+    hooked.agent.tenure(&["claim", "wp:1"]).ok();
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    hooked.agent.kill9();
+    let bob = env.agent("bob");
+    bob.tenure(&["register"]).ok();
+    bob.tenure(&["claim", "--any", "wp:1"]).ok();
+    poll(PATIENCE, "the hook ended by itself", || {
+        (!hook.is_alive()).then_some(())
+    });
+    refused(answer(&shell, &format!("{handle} {id} allow")), "not_open");
+    assert_eq!(log(&env), [Value::Null; 0]);
+}
+
+#[test]
+fn without_an_id_the_whole_question_is_shown_and_asked_back() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let handle = hooked.handle();
+    let confirm = |keys: &str, id: &str| {
+        let question = format!("answer {id} with allow? [y/N]");
+        std::thread::scope(|scope| {
+            let said = scope.spawn(|| answer(&shell, &format!("{handle} allow")));
+            poll(PATIENCE, "it asks back", || {
+                let shown = shell.shown();
+                (shown.contains("  | touch a") && shown.contains(&question)).then_some(())
+            });
+            shell.press(keys);
+            said.join().unwrap()
+        })
+    };
+    let (hook, id) = asks(&env, &hooked, &shell_call("touch a"));
+    let said = confirm("\r", &id).ok().json();
+    assert_eq!(said["sent"], Value::Null);
+    assert_eq!(open(&env), [id.clone()], "nothing was sent");
+    hooked.event(&[], "Stop", json!({}));
+    says_nothing(hook);
+    let (hook, id) = asks(&env, &hooked, &shell_call("touch a"));
+    let said = confirm("y\r", &id).ok().json();
+    assert_eq!(said["sent"]["question"]["id"], id.as_str());
+    assert_ne!(hook.wait().ok().stdout, "");
+}
+
+/// Runs a line that cannot answer, whoever typed it; why.
+#[track_caller]
+fn cannot(env: &Env, id: &str, said: &Output) -> String {
+    assert_eq!(said.code, 1, "{said}");
+    assert!(!closing(env, id).exists(), "{said}");
+    said.json()["error"]["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn no_agent_can_answer_in_whatever_way_it_calls() {
+    let env = answering("5m");
+    let (hooked, other) = (session(&env, "c-1"), session(&env, "c-2"));
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let words = ["answer", &hooked.handle(), &id, "allow", "--json"];
+    for agent in [&hooked.agent, &other.agent] {
+        let why = cannot(&env, &id, &agent.tenure(&words));
+        assert!(why.contains("only a person"), "{why}");
+    }
+    // An agent that is no session, and what it starts.
+    let stranger = env.agent("codex");
+    cannot(&env, &id, &stranger.tenure(&words));
+    cannot(
+        &env,
+        &id,
+        &stranger.run(Cmd::shell(&format!("sh -c 'tenure {}'", words.join(" ")))),
+    );
+    // A program without a terminal.
+    let why = cannot(&env, &id, &env.tenure(&words));
+    assert!(why.contains("no controlling terminal"), "{why}");
+    assert!(hook.is_alive() && log(&env).is_empty());
+}
+
+#[test]
+fn what_an_agent_left_in_a_terminal_cannot_answer() {
+    let env = answering("5m");
+    let hooked = session(&env, "c-1");
+    let (_hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let at_terminal = env.agent_at_terminal("claude");
+    let done = env.dir().join("answered");
+    let line = format!(
+        "tenure answer {} {id} allow --json </dev/tty >{out} 2>/dev/tty; echo code $? >>{out}; mv {out} {done}",
+        hooked.handle(),
+        out = env.dir().join("answering").display(),
+        done = done.display(),
+    );
+    // Its parent is gone and no variable names anybody, but it is in the agent's terminal.
+    let detached = Cmd::shell(&line)
+        .unset("TENURE_SESSION")
+        .unset("TENURE_RUN");
+    at_terminal.orphan(detached);
+    let said = poll(PATIENCE, "it was refused", || {
+        fs::read_to_string(&done).ok()
+    });
+    assert!(
+        said.contains("code 1") && said.contains("person_only"),
+        "{said}"
+    );
+    assert!(!closing(&env, &id).exists());
+}
+
+#[test]
+fn a_terminal_is_a_persons_only_in_its_foreground_and_without_an_agents_variables() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (_hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let line = format!("tenure answer {} {id} allow --json", hooked.handle());
+    for (before, after, why) in [
+        ("TENURE_SESSION=x", "2>/dev/tty", "only a person can"),
+        ("TENURE_RUN=r-1", "2>/dev/tty", "TENURE_RUN is set"),
+        (
+            "CLAUDE_CODE_SESSION_ID=x",
+            "2>/dev/tty",
+            "only a person can",
+        ),
+        ("", "</dev/null 2>/dev/tty", "are not the terminal"),
+        ("", "2>/dev/null", "are not the terminal"),
+        ("setsid -w", "2>/dev/tty", "no controlling terminal"),
+        ("", "2>/dev/tty & wait $!", "in the background"),
+    ] {
+        let said = shell.line(&format!("{before} {line} {after}"));
+        let told = cannot(&env, &id, &said);
+        assert!(told.contains(why), "{before} {after}: {told}");
+    }
+}
+
+#[test]
+fn a_file_that_somebody_wrote_by_hand_sends_nothing_that_is_not_on_record() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let forged =
+        json!({"how": "answered", "answer": "allow", "by": "me", "at": "2026-11-15T08:00:00Z"});
+    let path = closing(&env, &id);
+    fs::write(&path, forged.to_string()).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    says_nothing(hook);
+    refused(
+        answer(&shell, &format!("{} {id} allow", hooked.handle())),
+        "not_open",
+    );
+    assert_eq!(log(&env), [Value::Null; 0]);
+}
+
+#[test]
+fn a_session_that_asks_on_another_machine_is_answered_there() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    // The same store, from a state directory without the question.
+    fs::rename(
+        env.state().join("questions"),
+        env.state().join("of-another"),
+    )
+    .unwrap();
+    let why = refused(
+        answer(&shell, &format!("{} {id} allow", hooked.handle())),
+        "not_open",
+    );
+    assert!(why.contains("asks no question"), "{why}");
+    drop(hook);
+}
+
+#[test]
+fn a_question_of_one_session_is_not_answered_as_another_ones() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let other: Agent = env.agent("bob");
+    other.tenure(&["register"]).ok();
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let bob = other.tenure(&["whoami", "--json"]).ok().json();
+    let bob = bob["session"]["handle"].as_str().unwrap().to_owned();
+    refused(answer(&shell, &format!("{bob} {id} allow")), "not_open");
+    assert!(hook.is_alive());
+    assert_eq!(open(&env), [id]);
+}
+
+/// The hooks of an event in Claude Code's settings.
+fn installed(env: &Env, event: &str) -> Value {
+    let text = fs::read_to_string(env.home().join(".claude/settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    settings["hooks"][event].clone()
+}
+
+#[test]
+fn only_the_hook_for_permissions_may_wait_and_only_as_long_as_the_switch_is_given() {
+    let env = env();
+    let file = env.home().join(".claude/settings.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let before = "{\n  \"model\": \"opus\"\n}\n";
+    fs::write(&file, before).unwrap();
+    let install = |more: &[&str]| env.tenure(&[&["install", "claude"], more].concat()).ok();
+    let hook = |event: &str| {
+        let groups = installed(&env, event);
+        assert_eq!(groups.as_array().unwrap().len(), 1, "{groups:#}");
+        let hook = &groups[0]["hooks"][0];
+        let waits = hook["command"]
+            .as_str()
+            .unwrap()
+            .ends_with(" hook claude --answers");
+        (waits, hook["timeout"].as_u64().unwrap())
+    };
+    let _plain = install(&[]);
+    assert_eq!(hook("PermissionRequest"), (false, 5));
+    let _with = install(&["--answers"]);
+    assert_eq!(hook("PermissionRequest"), (true, 580));
+    assert_eq!(hook("PreToolUse"), (false, 5));
+    let text = fs::read_to_string(&file).unwrap();
+    let _again = install(&["--answers"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    env.tenure(&["install", "claude", "--check"]).ok();
+    let _without = install(&[]);
+    assert_eq!(hook("PermissionRequest"), (false, 5));
+    let _with = install(&["--answers"]);
+    env.tenure(&["uninstall", "claude"]).ok();
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}
+
+/// What opencode calls, with a client that writes down what is posted, and a program in place of tenure.
+const OPENCODE: &str = r#"
+import { Tenure } from "./tenure.mjs"
+import { renameSync, unlinkSync, writeFileSync } from "node:fs"
+const posts = []
+let posted = () => {}
+const client = { _client: { post: async (said) => { posts.push(said); posted() } }, session: { get: async () => ({ data: {} }) } }
+const plugin = await Tenure({ client, directory: "/w" })
+const event = (type, properties) => plugin.event({ event: { type, properties } })
+const answer = async (said) => {
+  const done = new Promise((resolve) => { posted = resolve })
+  writeFileSync("answer.new", JSON.stringify(said))
+  renameSync("answer.new", "answer")
+  await done
+  unlinkSync("answer")
+}
+const permission = (id) => event("permission.asked", { id, sessionID: "s", permission: "bash", patterns: ["touch a"], metadata: { command: "touch a" } })
+await permission("per_1")
+await answer({ decision: "allow" })
+await permission("per_2")
+await answer({ decision: "deny", message: "no" })
+await event("question.asked", { id: "que_1", sessionID: "s", questions: [{ question: "Which?", options: [{ label: "Red" }] }] })
+await answer({ decision: "answer", answers: [["Red"]] })
+await event("question.asked", { id: "que_2", sessionID: "s", questions: [{ question: "Which?", options: [{ label: "Red" }] }] })
+await answer({ decision: "deny", message: "no" })
+// Answered in opencode itself, before its process was started, and after.
+const asked = permission("per_3")
+await event("permission.replied", { sessionID: "s", requestID: "per_3", reply: "once" })
+await asked
+await permission("per_4")
+await event("permission.replied", { sessionID: "s", requestID: "per_4", reply: "once" })
+await permission("per_5")
+await answer({ decision: "allow" })
+console.log(JSON.stringify(posts.map(({ url, path, body }) => [url, path.requestID, body ?? null])))
+process.exit(0)
+"#;
+
+/// Waits for the answer if it is the process that waits; ended when the plugin ends it.
+const PROGRAM: &str = "#!/bin/sh\ncat >/dev/null\ncase \"$*\" in\n*--answers*) while [ ! -f answer ]; do sleep 0.05; done; cat answer;;\nesac\n";
+
+#[test]
+fn the_plugin_sends_opencode_an_answer_for_that_one_request() {
+    let env = env();
+    let agent = env.agent("runner");
+    if agent.run(Cmd::shell("node --version")).code != 0 {
+        return skipped("there is no node");
+    }
+    env.tenure(&["install", "opencode", "--answers"]).ok();
+    let plugin = env.home().join(".config/opencode/plugin/tenure.js");
+    let text = fs::read_to_string(&plugin).unwrap();
+    let program = env.work().join("program");
+    let with = text
+        .lines()
+        .map(|line| match line.strip_prefix("const PROGRAM = ") {
+            Some(_) => format!("const PROGRAM = {}", json!(program)),
+            None => line.to_owned(),
+        });
+    assert!(text.contains("const ANSWERS = true\n"), "{text}");
+    let with: Vec<String> = with.collect();
+    fs::write(env.work().join("tenure.mjs"), with.join("\n")).unwrap();
+    fs::write(env.work().join("run.mjs"), OPENCODE).unwrap();
+    fs::write(&program, PROGRAM).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let said = agent.run(Cmd::shell("node run.mjs").dir(&env.work())).ok();
+    let (permission, question) = (
+        "/permission/{requestID}/reply",
+        "/question/{requestID}/reply",
+    );
+    let expected = json!([
+        [permission, "per_1", {"reply": "once"}],
+        [permission, "per_2", {"reply": "reject", "message": "no"}],
+        [question, "que_1", {"answers": [["Red"]]}],
+        ["/question/{requestID}/reject", "que_2", null],
+        [permission, "per_5", {"reply": "once"}],
+    ]);
+    assert_eq!(said.json(), expected);
+    // Without the switch nothing is offered.
+    env.tenure(&["install", "opencode"]).ok();
+    let text = fs::read_to_string(&plugin).unwrap();
+    assert!(text.contains("const ANSWERS = false\n"), "{text}");
+}

@@ -1,0 +1,208 @@
+//! A question of a session on the screen: nothing answers it before all of it is shown.
+
+use tenure_answers::QuestionView;
+use tenure_service::answer::Problem;
+use unicode_width::UnicodeWidthChar;
+
+use super::{Effect, Mode, Top, edit, told};
+use crate::screen::Size;
+use crate::top::act::Act;
+use crate::top::keys::Key;
+
+/// Lines of the screen that are not for the question: the first and the last.
+const OTHERS: usize = 2;
+
+impl Top {
+    /// Shows what a session asks, if all of it fits on a screen of this size.
+    pub fn take_question(
+        &mut self,
+        found: Result<Box<QuestionView>, Problem>,
+        size: Size,
+    ) -> Vec<Effect> {
+        self.said = match found {
+            Err(problem) => Some(told(&problem)),
+            // The person does something else by now.
+            Ok(_) if self.mode != Mode::Keys => return Vec::new(),
+            Ok(question) if !fits(&question, size) => Some(format!(
+                "this screen cannot show the whole question; run `tenure answer {}`",
+                question.session
+            )),
+            Ok(question) => {
+                let text = String::new();
+                self.mode = Mode::Question { question, text };
+                None
+            }
+        };
+        Vec::new()
+    }
+
+    /// A question may no longer be shown whole.
+    pub fn resize(&mut self) -> Vec<Effect> {
+        if let Mode::Question { .. } = self.mode {
+            self.mode = Mode::Keys;
+        }
+        Vec::new()
+    }
+
+    pub(super) fn press_at_question(
+        &mut self,
+        question: Box<QuestionView>,
+        mut text: String,
+        key: Key,
+    ) -> Vec<Effect> {
+        let takes_text = !question.questions.is_empty();
+        let word = match key {
+            Key::Escape => return Vec::new(),
+            Key::Char('y') if !takes_text => Some("allow".to_owned()),
+            Key::Char('n') if !takes_text => Some("deny".to_owned()),
+            Key::Enter if takes_text && !text.trim().is_empty() => Some(text.clone()),
+            other => {
+                if takes_text {
+                    edit(&mut text, other);
+                }
+                None
+            }
+        };
+        match word {
+            Some(word) => {
+                let texts = vec![question.id, word];
+                self.perform(Act::Answer, question.session, texts)
+            }
+            None => {
+                self.mode = Mode::Question { question, text };
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Whether a screen shows all of a question at once, and it takes at most one text.
+fn fits(question: &QuestionView, size: Size) -> bool {
+    let is_short = question_lines(question, size.columns).len() + OTHERS <= size.rows;
+    is_short && question.questions.len() <= 1
+}
+
+/// A question as it is shown: what is wider than the screen goes on below, and nothing is cut.
+pub fn question_lines(question: &QuestionView, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for said in question.lines() {
+        let (mut line, mut width) = (String::new(), 0);
+        for c in said.chars() {
+            let wide = c.width().unwrap_or(1);
+            if width + wide > columns.max(2) {
+                lines.push(std::mem::take(&mut line));
+                width = 0;
+            }
+            line.push(c);
+            width += wide;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_answers::reply::QuestionPart;
+    use tenure_core::time::Timestamp;
+
+    use super::*;
+    use crate::top::sample::{NOW, ten};
+    use crate::top::source::Ask;
+
+    const WIDE: Size = Size {
+        columns: 80,
+        rows: 24,
+    };
+
+    fn question(shown: &str, questions: &[&str]) -> Box<QuestionView> {
+        let part = |question: &&str| QuestionPart {
+            question: (*question).to_owned(),
+            options: Vec::new(),
+        };
+        Box::new(QuestionView {
+            id: "q-k7qd2m4zw9".into(),
+            session: "claude-k7qd".into(),
+            kind: if questions.is_empty() {
+                "permission"
+            } else {
+                "question"
+            },
+            tool: "Bash".into(),
+            shown: vec![shown.to_owned()],
+            questions: questions.iter().map(part).collect(),
+            dir: "/w".into(),
+            opened_at: Timestamp(0),
+            until: Timestamp(1),
+        })
+    }
+
+    fn top() -> Top {
+        let mut top = Top::default();
+        top.take(ten(), NOW);
+        top
+    }
+
+    fn sent(effects: &[Effect]) -> Option<Vec<&str>> {
+        match effects {
+            [
+                Effect::Ask(Ask::Do {
+                    act: Act::Answer,
+                    texts,
+                    ..
+                }),
+            ] => Some(texts.iter().map(String::as_str).collect()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn only_what_is_shown_whole_is_answered_and_with_its_own_id() {
+        let mut top = top();
+        let asked = top.press(Key::Char('a'));
+        assert!(matches!(&asked[..], [Effect::Ask(Ask::Question(one))] if one == "claude-k7qd"));
+        assert!(top.press(Key::Char('y')).is_empty(), "nothing is shown yet");
+        top.take_question(Ok(question("touch a", &[])), WIDE);
+        let done = top.press(Key::Char('y'));
+        assert_eq!(sent(&done), Some(vec!["q-k7qd2m4zw9", "allow"]));
+        for (key, expected) in [('n', Some(vec!["q-k7qd2m4zw9", "deny"])), ('x', None)] {
+            top.take_question(Ok(question("touch a", &[])), WIDE);
+            assert_eq!(sent(&top.press(Key::Char(key))), expected);
+            top.press(Key::Escape);
+        }
+        let long = "x".repeat(80 * 22);
+        top.take_question(Ok(question(&long, &[])), WIDE);
+        assert_eq!(top.mode, Mode::Keys);
+        assert!(sent(&top.press(Key::Char('y'))).is_none());
+        top.take_question(Ok(question("touch a", &[])), WIDE);
+        top.resize();
+        assert!(
+            sent(&top.press(Key::Char('y'))).is_none(),
+            "it may not be whole any more"
+        );
+        top.take_question(Ok(question("touch a", &[])), WIDE);
+        top.press(Key::Pasted('y'));
+        assert!(
+            matches!(top.mode, Mode::Question { .. }),
+            "a paste answers nothing"
+        );
+    }
+
+    #[test]
+    fn a_question_takes_what_is_typed() {
+        let mut top = top();
+        top.take_question(Ok(question("Which colour?", &["Which colour?"])), WIDE);
+        for key in "yes".chars() {
+            assert!(top.press(Key::Char(key)).is_empty());
+        }
+        let done = top.press(Key::Enter);
+        assert_eq!(sent(&done), Some(vec!["q-k7qd2m4zw9", "yes"]));
+    }
+
+    #[test]
+    fn nothing_of_a_question_is_cut() {
+        let long = "echo 日本 ".repeat(40);
+        let whole: String = question_lines(&question(&long, &[]), 31).concat();
+        assert!(whole.contains(&long));
+    }
+}
