@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::app::App;
 use crate::beside;
+use crate::build;
 use crate::exit::Exit;
 use crate::output::{Output, Style, colours, put, warn};
 use crate::sink::mention;
@@ -17,7 +18,7 @@ use crate::verbs::{self, Internal, JOBS, ServerVerbs, Verb};
 #[derive(Debug, Parser)]
 #[command(
     name = "tenure",
-    version,
+    version = build::OWN.to_string(),
     disable_help_subcommand = true,
     subcommand_required = true,
     arg_required_else_help = true,
@@ -200,16 +201,14 @@ fn show_parse_error(error: clap::Error, arguments: &[OsString], style: Style) ->
     };
     let json = style.json;
     let text = error.to_string();
-    let name = match error.kind() {
-        ErrorKind::DisplayHelp => Some("help"),
-        ErrorKind::DisplayVersion => Some("version"),
+    let answer = match error.kind() {
+        ErrorKind::DisplayHelp => Some(Output::new("help", &text.trim_end(), "")),
+        ErrorKind::DisplayVersion => Some(Output::new("version", &build::OWN, "")),
         _ => None,
     };
-    if let Some(name) = name {
+    if let Some(answer) = answer {
         if json {
-            return style
-                .show(&Output::new(name, &text.trim_end(), ""))
-                .end(false);
+            return style.show(&answer).end(false);
         }
         let shown = if colours() {
             error.render().ansi().to_string()

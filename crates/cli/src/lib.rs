@@ -39,7 +39,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use tenure_views::lines;
-use tenure_views::{colour, columns, screen, standing, survivors, timeline, tree};
+use tenure_views::{build, colour, columns, screen, standing, survivors, timeline, tree};
 
 use crate::exit::Exit;
 use crate::verbs::ServerVerbs;

@@ -66,6 +66,7 @@ pub mod visible;
 pub mod wake;
 pub mod waking;
 pub mod witness;
+pub mod woken;
 pub mod worktree_changes;
 pub mod world;
 pub mod write_conflict;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Epoch, SessionId, stored_enum};
 use crate::time::Timestamp;
-use crate::wake::WakeSender;
+use crate::woken::WakeSender;
 
 /// How many notices one answer has at most; the rest is counted and comes with the next.
 pub const MAX_AT_ONCE: usize = 50;

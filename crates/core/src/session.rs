@@ -19,7 +19,7 @@ use crate::id::{
 use crate::liveness::{Doubt, Liveness, Proof};
 use crate::process::Process;
 use crate::time::{Deadline, Now, Remaining, Timestamp};
-use crate::wake::Woken;
+use crate::woken::Woken;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {

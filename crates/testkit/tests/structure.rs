@@ -76,6 +76,9 @@ const LARGER: &[(&str, usize)] = &[
     ("testkit", 13_100),
 ];
 
+/// How many packages a build may need, tests and ours included: each is code that somebody else can change.
+const MAX_PACKAGES: usize = 330;
+
 /// How long a file may be before it is two files.
 const MAX_LINES: usize = 700;
 
@@ -314,6 +317,17 @@ fn no_crate_is_a_drawer() {
         let most = larger.map_or(LARGEST, |(_, most)| *most);
         assert!(code <= most, "{name} has {code} lines of code");
     }
+}
+
+#[test]
+fn the_supply_chain_has_a_ceiling() {
+    let lock = std::fs::read_to_string(crates().join("../Cargo.lock")).unwrap();
+    let packages = lock.lines().filter(|line| *line == "[[package]]").count();
+    assert!(packages > ARROWS.len(), "Cargo.lock was not read");
+    assert!(
+        packages <= MAX_PACKAGES,
+        "Cargo.lock has {packages} packages; {MAX_PACKAGES} are the most"
+    );
 }
 
 /// The type that a line defines, by itself or as the name that `stored_enum!` begins with.

@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod build;
 pub mod colour;
 pub mod columns;
 pub mod details;

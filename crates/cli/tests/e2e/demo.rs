@@ -257,6 +257,25 @@ fn help_and_version_are_one_json_object_too() {
     }
 }
 
+/// scripts/release builds with TENURE_COMMIT; a build of a clone has no commit.
+#[test]
+fn the_version_has_a_number_a_commit_and_a_target() {
+    let env = env();
+    let number = env!("CARGO_PKG_VERSION");
+    let build = env.tenure(&["--version", "--json"]).ok().json()["version"].clone();
+    assert_eq!(build["number"], number);
+    let target = build["target"].as_str().expect("a target");
+    assert!(target.starts_with(std::env::consts::ARCH), "{target}");
+    let commit = match build["commit"].as_str() {
+        Some(commit) => format!("commit {commit}"),
+        None => "unknown commit".to_owned(),
+    };
+    let said = format!("tenure {number} ({commit}, {target})\n");
+    for flag in ["--version", "-V"] {
+        assert_eq!(env.tenure(&[flag]).ok().stdout, said);
+    }
+}
+
 #[test]
 fn every_verb_explains_itself_with_examples_of_itself() {
     let env = env();

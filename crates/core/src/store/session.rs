@@ -5,7 +5,7 @@ use crate::id::{Handle, HostId, Life, SessionId, SessionToken};
 use crate::process::{BootId, Process};
 use crate::session::{Activity, Doing, Session};
 use crate::time::{Deadline, Timestamp};
-use crate::wake::Woken;
+use crate::woken::Woken;
 
 /// A process without its start time: what an index can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

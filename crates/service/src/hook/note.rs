@@ -14,7 +14,7 @@ use tenure_core::notice::{Notice, NoticeId};
 use tenure_core::session::{Activity, Doing, Session, TitleBy};
 use tenure_core::store::{Lock, TxMode};
 use tenure_core::title;
-use tenure_core::wake::Woken;
+use tenure_core::woken::Woken;
 
 /// Checks a tool call before it runs, and stores its traces. What a turn's commands did is stored at the end of
 /// the turn.

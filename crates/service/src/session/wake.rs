@@ -17,7 +17,8 @@ use tenure_core::notice::{Notice, NoticeId, NoticeKind};
 use tenure_core::process::Process;
 use tenure_core::session::{Session, Standing};
 use tenure_core::store::{Lock, StoreError, TxMode};
-use tenure_core::wake::{self, Unwoken, WakeSender};
+use tenure_core::wake::{self, Unwoken};
+use tenure_core::woken::WakeSender;
 
 /// A session that a message may wake.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tenure_core::key::Key;
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
 use tenure_core::store::{NoticeRows, StoreError};
 use tenure_core::time::Timestamp;
-use tenure_core::wake::WakeSender;
+use tenure_core::woken::WakeSender;
 
 use super::claim::key_list;
 use crate::columns::columns;

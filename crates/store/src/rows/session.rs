@@ -15,7 +15,7 @@ use tenure_core::session::{
 };
 use tenure_core::store::{ProcessPlace, SessionFilter, SessionRows, StoreError, WaitTopic};
 use tenure_core::time::{Deadline, Era, Timestamp};
-use tenure_core::wake::Woken;
+use tenure_core::woken::Woken;
 
 use super::process::{self, process_cells};
 use crate::cells::{Cells, RowCell};

@@ -4,7 +4,7 @@ use tenure_core::id::{Epoch, SessionToken};
 use tenure_core::notice::{Notice, NoticeId, NoticeKind, Pending};
 use tenure_core::store::{Store, Tx, TxMode};
 use tenure_core::time::Timestamp;
-use tenure_core::wake::WakeSender;
+use tenure_core::woken::WakeSender;
 
 use super::sample::*;
 

@@ -6,7 +6,7 @@ use tenure_core::session::{
 };
 use tenure_core::store::{SessionFilter, Store};
 use tenure_core::time::{Deadline, Era, Timestamp};
-use tenure_core::wake::Woken;
+use tenure_core::woken::Woken;
 
 use super::sample::*;
 

@@ -35,6 +35,7 @@ use tenure_service::view::{
     ImportView, JobView, LinkView, MissionView, NoticeView, ParticipantView, PastIdView,
     PointerView, ResolvedView, ResumeView, RunView, SessionView, SpendView, TokenView, WhyView,
 };
+use tenure_views::build::BuildView;
 
 use super::JOBS;
 use crate::app::App;
@@ -151,6 +152,7 @@ fn described() -> Map<String, Value> {
     generator.subschema_for::<skill::ListedSkill>();
     generator.subschema_for::<worktree::Record>();
     generator.subschema_for::<LockState>();
+    generator.subschema_for::<BuildView>();
     let found = generator.take_definitions(true);
     found
         .into_iter()

@@ -290,7 +290,7 @@ fn of_machine() -> Vec<(&'static str, Value)> {
         ("man?", json!({"anyOf": [text(), texts()]})),
         ("demo?", texts()),
         ("help?", json!({"anyOf": [text(), list(&verb)]})),
-        ("version?", text()),
+        ("version?", reference("build")),
         ("exit_codes?", listed("exit_code")),
     ]
 }

@@ -39,9 +39,8 @@ impl Asking {
         tui.prompt(&tui.asking_step("touch made"));
         tui.await_doing(Doing::Waiting);
         let id = poll(LONG, "its question is open", || open(&world));
-        let handle = newest(&world, kind)
-            .map(|session| handle(&session).to_owned())
-            .unwrap();
+        let session = newest(&world, kind).unwrap();
+        let handle = handle(&session).to_owned();
         let person = tmux.window(&["bash", "--norc", "--noprofile"], &world.project(), &[]);
         Asking {
             id,
