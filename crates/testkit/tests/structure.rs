@@ -17,12 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agents", &["core"]),
     ("forges", &["core"]),
     ("app", &["core", "service", "host", "store", "agents"]),
-    ("wake", &["core", "service", "host", "agents", "app"]),
-    ("answers", &["core", "service", "host", "agents", "app"]),
-    (
-        "views",
-        &["core", "service", "host", "app", "wake", "answers"],
-    ),
+    ("elsewhere", &["core", "service", "host", "agents", "app"]),
+    ("views", &["core", "service", "host", "app", "elsewhere"]),
     ("doctor", &["core", "service", "host", "store", "app"]),
     (
         "runs",
@@ -36,14 +32,29 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "web",
         &[
-            "core", "service", "host", "http", "app", "answers", "views", "wake", "runs",
+            "core",
+            "service",
+            "host",
+            "http",
+            "app",
+            "elsewhere",
+            "views",
+            "runs",
         ],
     ),
     (
         "cli",
         &[
-            "core", "service", "host", "agents", "app", "answers", "runs", "keeper", "views",
-            "wake", "doctor",
+            "core",
+            "service",
+            "host",
+            "agents",
+            "app",
+            "elsewhere",
+            "runs",
+            "keeper",
+            "views",
+            "doctor",
         ],
     ),
     (

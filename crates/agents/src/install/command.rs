@@ -169,6 +169,7 @@ mod tests {
                     program: program.to_owned(),
                     mode,
                     answers,
+                    answers: false,
                 };
                 assert_eq!(
                     HookLine::read(&line.text("claude"), "claude"),

@@ -1,6 +1,6 @@
-use tenure_answers::reply::{self, QuestionView};
-use tenure_answers::{AnswerRequest, Answerer};
 use tenure_core::id::QuestionId;
+use tenure_elsewhere::answers::reply::{self, QuestionView};
+use tenure_elsewhere::answers::{AnswerRequest, Answerer};
 use tenure_service::answer::Problem;
 
 use crate::app::App;

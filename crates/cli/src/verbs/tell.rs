@@ -37,13 +37,14 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
     let answer = context.service().tell(&args.name, &args.message)?;
     let sent = &answer.value;
-    tenure_wake::start_turn(&mut context, sent).finish();
+    tenure_elsewhere::wake::start_turn(&mut context, sent).finish();
     let Some(Span(timeout)) = args.wait else {
         return Ok(Output::new("session", &sent.session, details::told(sent))
             .with("delivery", &sent.delivery)
             .told(&answer));
     };
-    let receipt = tenure_wake::await_receipt(&mut context, sent, timeout).map_err(unfinished)?;
+    let receipt =
+        tenure_elsewhere::wake::await_receipt(&mut context, sent, timeout).map_err(unfinished)?;
     let handle = &receipt.value.session.handle;
     let text = match receipt.value.delivery {
         Delivery::Delivered => format!("delivered: {handle} has it"),

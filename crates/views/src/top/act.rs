@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tenure_answers::{AnswerRequest, Answerer, reply};
 use tenure_app::open::Context;
 use tenure_app::{keeper, survivors, window};
 use tenure_core::id::QuestionId;
 use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
 use tenure_core::reason::Reason;
+use tenure_elsewhere::answers::{AnswerRequest, Answerer, reply};
 use tenure_host::env;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{CutOffView, SessionView};
@@ -273,7 +273,7 @@ pub fn act(
         }
         Act::Tell => {
             let sent = context.service().tell(handle, text(0))?.value;
-            tenure_wake::start_turn(context, &sent).finish_beside();
+            tenure_elsewhere::wake::start_turn(context, &sent).finish_beside();
             Ok(told(&sent))
         }
         Act::Resume | Act::History => Ok(String::new()),

@@ -8,9 +8,9 @@ mod question;
 
 use std::collections::VecDeque;
 
-use tenure_answers::QuestionView;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
+use tenure_elsewhere::answers::QuestionView;
 use tenure_service::answer::Problem;
 use tenure_service::view::SessionView;
 

@@ -2,14 +2,14 @@
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
-use tenure_answers::reply::{self, AnswerRequest, QuestionView, SentAnswer};
-use tenure_answers::{Answerer, PersonsAnswer};
 use tenure_app::keeper;
 use tenure_core::id::{Epoch, QuestionId};
 use tenure_core::key::Key;
 use tenure_core::process::Survivor;
 use tenure_core::reason::Reason;
 use tenure_core::token::Scope;
+use tenure_elsewhere::answers::reply::{self, AnswerRequest, QuestionView, SentAnswer};
+use tenure_elsewhere::answers::{Answerer, PersonsAnswer};
 use tenure_runs::{settle, stop};
 use tenure_service::view::{ClaimView, ConversationView, RunView, SessionView};
 use tenure_service::{ActFor, HandoffRequest, ReleaseRequest};
@@ -47,7 +47,7 @@ impl Request for Tell {
         call.acts(None);
         let name = call.name();
         let answer = call.context.service().tell(name, &self.message)?;
-        tenure_wake::start_turn(call.context, &answer.value).finish_beside();
+        tenure_elsewhere::wake::start_turn(call.context, &answer.value).finish_beside();
         Ok(RouteAnswer::new("session", &answer.value.session)
             .with("delivery", &answer.value.delivery)
             .told(&answer))

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
 use tenure_agents::{Adapter, EventAnswer, Report};
-use tenure_answers::hook::{Offer, end_questions};
 use tenure_app::hook_store::HookStore;
 use tenure_app::keeper::{EventReply, SentEvent};
 use tenure_app::own_process::{self, HookCaller};
@@ -29,6 +28,7 @@ use tenure_core::ignore::Ignore;
 use tenure_core::notice::{Notice, Pending};
 use tenure_core::process::Ancestor;
 use tenure_core::write_conflict::GuardMode;
+use tenure_elsewhere::answers::hook::{Offer, end_questions};
 use tenure_host::event_input;
 use tenure_service::answer::{Hint, Problem};
 use tenure_service::{AgentEvent, HandledEvent};
@@ -125,7 +125,7 @@ pub fn run_typed(arguments: &[OsString]) -> Exit {
     };
     if waits {
         beside::follow_store();
-        return Exit(tenure_wake::wait(adapter));
+        return Exit(tenure_elsewhere::wake::wait(adapter));
     }
     if streams {
         stream::run(adapter, mode);

@@ -12,10 +12,10 @@ use tenure_core::ignore::Ignore;
 use tenure_core::notice::{Channel, Notice};
 use tenure_core::notification::Reason;
 use tenure_core::session::Doing;
+use tenure_elsewhere::wake::{after_event, waits_after};
 use tenure_service::HandledEvent;
 use tenure_service::answer::Problem;
 use tenure_views::notify::sender::{self, Order};
-use tenure_wake::{after_event, waits_after};
 
 use super::{After, Hook, HookOutcome, Recorded, say};
 use crate::sink::{self, Unwritten};

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use tenure_answers::SentAnswer;
 use tenure_app::agent_hooks::AgentHooks;
 use tenure_app::keeper::KeeperReport;
 use tenure_app::mirror::setting::Mirror;
@@ -27,6 +26,7 @@ use tenure_core::transcript::LineProblem;
 use tenure_doctor::DoctorReport;
 use tenure_doctor::backup::{BackupView, RestoredView};
 use tenure_doctor::gc::GcView;
+use tenure_elsewhere::answers::SentAnswer;
 use tenure_host::lock_table::LockState;
 use tenure_runs::skill;
 use tenure_service::Status;

@@ -1,6 +1,6 @@
 //! A question of a session on the screen: nothing answers it before all of it is shown.
 
-use tenure_answers::QuestionView;
+use tenure_elsewhere::answers::QuestionView;
 use tenure_service::answer::Problem;
 use unicode_width::UnicodeWidthChar;
 
@@ -103,8 +103,8 @@ pub fn question_lines(question: &QuestionView, columns: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use tenure_answers::reply::QuestionPart;
     use tenure_core::time::Timestamp;
+    use tenure_elsewhere::answers::reply::QuestionPart;
 
     use super::*;
     use crate::top::sample::{NOW, ten};

@@ -309,7 +309,7 @@ impl Arguments for Tell {
         let mut context = call.open(Purpose::Change)?;
         call::check_selected(&mut context)?;
         let answer = context.service().tell(&self.to, &self.message)?;
-        tenure_wake::start_turn(&mut context, &answer.value).finish_beside();
+        tenure_elsewhere::wake::start_turn(&mut context, &answer.value).finish_beside();
         call::finish(&mut context);
         let SentMessage {
             session, delivery, ..

@@ -20,7 +20,7 @@ use tenure_host::pidfd::{self, ProcessWatch};
 use tenure_host::watch::{WakeCause, Watch};
 use tenure_host::{clock, process};
 
-use crate::files::{Closing, QuestionFile, QuestionFiles, Step};
+use crate::answers::files::{Closing, QuestionFile, QuestionFiles, Step};
 
 /// How long the log may take to get an answer.
 const RECORDING: Duration = Duration::from_secs(5);

@@ -27,7 +27,7 @@ use tenure_host::{clock, env, event_input};
 use tenure_service::answer::Problem;
 use tenure_service::{Sleeper, WakeRequest, Woke};
 
-use crate::bell::Bell;
+use crate::wake::bell::Bell;
 
 /// How long the event may take to arrive, and finding out who sent it.
 const BEGINS_WITHIN: Duration = Duration::from_secs(2);

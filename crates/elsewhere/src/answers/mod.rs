@@ -10,8 +10,6 @@
 //! killed after an answer was recorded leaves an event without effect; who answered is told that nothing was sent. *Clock
 //! jump*: only the monotonic clock ends a wait. *Older version*: what cannot be read is not offered.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 pub mod answerer;
 pub mod files;
 pub mod hook;

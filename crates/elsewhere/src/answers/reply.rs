@@ -14,8 +14,8 @@ use tenure_host::pidfd::ProcessWatch;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::SessionView;
 
-use crate::answerer::Answerer;
-use crate::files::{Closing, QuestionFile, QuestionFiles, Step};
+use crate::answers::answerer::Answerer;
+use crate::answers::files::{Closing, QuestionFile, QuestionFiles, Step};
 
 /// How long a hook may take to send an answer.
 const SENDING: Duration = Duration::from_secs(3);

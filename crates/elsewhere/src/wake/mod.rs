@@ -8,8 +8,6 @@
 //! Only a process of the same user on the same machine can make that file, and only what has one is taken. So a row that
 //! somebody else wrote into a shared store starts no turn.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 mod bell;
 mod program;
 mod receipt;

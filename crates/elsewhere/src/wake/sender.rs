@@ -14,8 +14,8 @@ use tenure_host::pidfd::ProcessWatch;
 use tenure_service::answer::Problem;
 use tenure_service::{SentMessage, Sleeper, WakeRequest, Woke};
 
-use crate::bell::Bell;
-use crate::program;
+use crate::wake::bell::Bell;
+use crate::wake::program;
 
 /// What was started so that a turn begins.
 #[derive(Debug)]
