@@ -16,6 +16,8 @@ use crate::report::Report;
 
 /// Longer ones are answered only in the agent's own window, in bytes.
 const MAX_SHOWN: usize = 32 << 10;
+/// A value of an input that is shown after the others, in bytes.
+const LONG: usize = 200;
 /// Tools whose approval decides more than the call itself.
 const DECIDE_MORE: &[&str] = &["ExitPlanMode", "exit_plan_mode"];
 /// Tools that ask questions.
@@ -256,7 +258,10 @@ fn permission_lines(tool: &str, mut input: Map<String, Value>, is_shell: bool) -
     } else {
         lines.push(text::line(tool).into_owned());
     }
-    for (name, value) in input {
+    let mut rest: Vec<(String, Value)> = input.into_iter().collect();
+    // What is long comes last.
+    rest.sort_by_cached_key(|(name, value)| (value.to_string().len() > LONG, name.clone()));
+    for (name, value) in rest {
         let said = match value {
             Value::String(value) => value,
             other => other.to_string(),

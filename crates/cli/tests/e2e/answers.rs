@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, poll};
 
 use crate::env;
-use crate::support::answer::{PATIENCE, asked_by_nobody};
+use crate::support::answer::{PATIENCE, asked_by_nobody, register};
 use crate::support::hooked::Hooked;
 use crate::support::skip::skipped;
 
@@ -130,6 +130,23 @@ fn a_person_elsewhere_allows_one_call_and_nothing_else_comes_along() {
         late.contains("was answered already: allow by uid "),
         "{late}"
     );
+}
+
+#[test]
+fn a_hook_that_waits_holds_no_store_open() {
+    let env = answering("5m");
+    let hooked = session(&env, "c-1");
+    let (hook, _) = asks(&env, &hooked, &shell_call("ls"));
+    let held = || {
+        let files = fs::read_dir(format!("/proc/{}/fd", hook.pid)).unwrap();
+        let names = files.filter_map(|file| fs::read_link(file.unwrap().path()).ok());
+        names.filter(|name| name.starts_with(env.state())).count()
+    };
+    // It waits as soon as its event is recorded.
+    poll(PATIENCE, "it has let go of the store", || {
+        (held() == 0).then_some(())
+    });
+    assert!(hook.is_alive());
 }
 
 #[test]
@@ -285,7 +302,7 @@ fn a_question_ends_with_its_agent_and_its_hook_is_no_survivor() {
     let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
     hooked.agent.kill9();
     let bob = env.agent("bob");
-    bob.tenure(&["register"]).ok();
+    register(&bob, &["--agent", "bob", "--pid", &bob.pid().to_string()]);
     bob.tenure(&["claim", "--any", "wp:1"]).ok();
     poll(PATIENCE, "the hook ended by itself", || {
         (!hook.is_alive()).then_some(())
@@ -450,7 +467,8 @@ fn a_question_of_one_session_is_not_answered_as_another_ones() {
     let env = answering("5m");
     let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
     let other: Agent = env.agent("bob");
-    other.tenure(&["register"]).ok();
+    let pid = other.pid().to_string();
+    register(&other, &["--agent", "bob", "--pid", &pid]);
     let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
     let bob = other.tenure(&["whoami", "--json"]).ok().json();
     let bob = bob["session"]["handle"].as_str().unwrap().to_owned();
@@ -575,7 +593,8 @@ fn the_plugin_sends_opencode_an_answer_for_that_one_request() {
         ["/question/{requestID}/reject", "que_2", null],
         [permission, "per_5", {"reply": "once"}],
     ]);
-    assert_eq!(said.json(), expected);
+    let posted: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(posted, expected);
     // Without the switch nothing is offered.
     env.tenure(&["install", "opencode"]).ok();
     let text = fs::read_to_string(&plugin).unwrap();

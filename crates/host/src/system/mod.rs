@@ -7,7 +7,7 @@
 //!
 //! - *Boot and clocks*: [`boot_id`], [`pid_namespace`], [`proc_is_own`] (whether processes can be inspected at all),
 //!   [`steady_millis`], [`boot_millis`], [`since_boot`], [`after_boot`].
-//! - *One process*: [`view`], [`view_self`], [`effective_uid`], [`real_uid`], [`owner`], [`executable`], [`looks`],
+//! - *One process*: [`view()`], [`view_self`], [`effective_uid`], [`real_uid`], [`owner`], [`executable`], [`looks`],
 //!   [`working_dir`], [`environment`], [`descriptor`], [`has_socket`], [`children`], [`limit`].
 //! - *All processes*: [`pids`], [`writers`], [`listening_socket`].
 //! - *Its exit*: [`open_pidfd`], [`signal_pidfd`], [`end_with_parent`].

@@ -1,4 +1,4 @@
-//! A system whose processes cannot be inspected yet. It was compiled, and run on none.
+//! A system whose processes cannot be inspected yet. It was run on none.
 //!
 //! Nothing here may prove a death: processes are unreadable, /proc is never our own, and the boot
 //! id is marked private. A reboot goes unnoticed, so deadlines of an earlier boot may stay open

@@ -127,6 +127,8 @@ pub(super) fn sessions(env: &mut Env, page: &mut Page) {
     page.run(&claude, "tenure meta set 'Not A Key' x");
     page.run(&codex, "tenure tell claude 'main is frozen until noon'");
     page.run(&codex, "tenure tell gemini 'main is frozen until noon'");
+    page.run(&codex, "tenure answer claude allow");
+    page.run(&out, "tenure answer");
     page.run(&claude, "tenure renew");
     page.run(&claude, "tenure renew --for 2h --reason 'long build'");
     page.run(&claude, "tenure renew --for 9h");
