@@ -169,7 +169,6 @@ mod tests {
                     program: program.to_owned(),
                     mode,
                     answers,
-                    answers: false,
                 };
                 assert_eq!(
                     HookLine::read(&line.text("claude"), "claude"),
@@ -185,6 +184,7 @@ mod tests {
         let line = HookLine {
             program: "/a b/tenure".into(),
             mode: GuardMode::Block,
+            answers: true,
         };
         let waiting = line.waiting("claude");
         assert!(HookLine::waits(&waiting), "{waiting}");
