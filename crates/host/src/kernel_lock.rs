@@ -318,11 +318,11 @@ fn look_at(file: &File, path: &Path) -> io::Result<rustix::fs::Stat> {
 }
 
 fn id_of(found: &rustix::fs::Stat) -> FileId {
-    (found.st_dev, found.st_ino)
+    system::file_id(found)
 }
 
 fn is_still_there(path: &Path, id: FileId) -> bool {
-    rustix::fs::lstat(path).is_ok_and(|found| (found.st_dev, found.st_ino) == id)
+    rustix::fs::lstat(path).is_ok_and(|found| id_of(&found) == id)
 }
 
 /// Refuses to wait for a handle of this process.

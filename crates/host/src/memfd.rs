@@ -6,7 +6,9 @@
 //! that only the owner can read, opened read-only.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
+#[cfg(target_os = "linux")]
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::file;

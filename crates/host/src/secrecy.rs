@@ -1,11 +1,12 @@
 //! Hides the contents of this process from other processes of the same user.
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tenure_core::ignore::Ignore;
+
+use crate::system;
 
 /// From now on, no unprivileged process can read the memory or the environment of this process, or
 /// trace it. Processes that it starts are not covered.
 pub fn hide_memory() {
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+    system::hide_memory()
         .ignore("on a kernel that does not support this, there is nothing else to try");
 }

@@ -10,9 +10,10 @@
 //! - *One process*: [`view()`], [`view_self`], [`effective_uid`], [`real_uid`], [`owner`], [`executable`], [`looks`],
 //!   [`working_dir`], [`environment`], [`descriptor`], [`has_socket`], [`children`], [`limit`].
 //! - *All processes*: [`pids`], [`writers`], [`listening_socket`].
-//! - *Its exit*: [`open_pidfd`], [`signal_pidfd`], [`end_with_parent`].
+//! - *Its exit*: [`open_pidfd`], [`signal_pidfd`], [`end_with_parent`], [`alarm()`].
 //! - *Locks*: [`locks`], [`locks_of_files_named`], [`holders_of_files_named`], [`locked_inodes`], [`readers_of_log`].
-//! - *This process*: [`own_descriptors`], [`own_descriptor`], [`file_of`], [`path_through`], [`own_working_dir`].
+//! - *This process*: [`own_descriptors`], [`own_descriptor`], [`file_of`], [`file_id`], [`path_through`],
+//!   [`own_working_dir`], [`hide_memory`].
 //! - *Files and sockets*: [`listen`], [`unnamed_file`], [`reserve`], [`give_back`], [`filesystem_magic`], [`TO_BE_NAMED`],
 //!   [`local_socket`], [`peer`], [`fill_random`].
 //!

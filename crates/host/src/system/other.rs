@@ -159,6 +159,21 @@ pub fn end_with_parent(_signal: Signal) -> io::Result<()> {
     Ok(())
 }
 
+/// There are no timers that send a signal; the limits of a process still hold.
+pub type Alarm = std::convert::Infallible;
+
+pub fn alarm(_signal: nix::sys::signal::Signal, _after: Duration) -> Option<Alarm> {
+    None
+}
+
+pub fn hide_memory() -> io::Result<()> {
+    unsupported()
+}
+
+pub fn file_id(found: &rustix::fs::Stat) -> (u64, u64) {
+    (found.st_dev as u64, found.st_ino)
+}
+
 pub fn inode_id(found: &Metadata) -> InodeId {
     let [high, low] = [found.dev() >> 32, found.dev() & u64::from(u32::MAX)];
     (high as u32, low as u32, found.ino())

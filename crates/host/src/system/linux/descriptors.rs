@@ -19,6 +19,11 @@ pub fn own_descriptors() -> io::Result<impl Iterator<Item = RawFd>> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
+/// Device and inode of a file.
+pub fn file_id(found: &rustix::fs::Stat) -> (u64, u64) {
+    (found.st_dev, found.st_ino)
+}
+
 /// Device and inode of an open file.
 pub fn file_of(descriptor: RawFd) -> Option<(u64, u64)> {
     let found = fs_err::metadata(own_link(descriptor)).ok()?;

@@ -29,6 +29,7 @@
 //! | /proc/self/timens_offsets | ENOENT | a kernel without time namespaces: no offset |
 //! | | anything else | the command fails |
 
+mod alarm;
 mod changes;
 mod descriptors;
 mod files;
@@ -65,8 +66,9 @@ use proc::{FILE_LIMIT, numbers, proc_path, read_file, read_text};
 use stat::parse_stat;
 use timens::Offsets;
 
+pub use alarm::{Alarm, alarm};
 pub use changes::listen;
-pub use descriptors::{file_of, own_descriptor, own_descriptors, path_through};
+pub use descriptors::{file_id, file_of, own_descriptor, own_descriptors, path_through};
 pub use files::{filesystem_magic, give_back, reserve, unnamed_file};
 pub use locks::{holders_of_files_named, inode_id, locked_inodes, locks, locks_of_files_named};
 pub use log_readers::readers_of_log;
@@ -365,6 +367,12 @@ pub fn end_with_parent(signal: Signal) -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(
         signal,
     ))?)
+}
+
+/// Keeps other processes of the same user from reading the memory of this one.
+pub fn hide_memory() -> io::Result<()> {
+    let hidden = rustix::process::DumpableBehavior::NotDumpable;
+    Ok(rustix::process::set_dumpable_behavior(hidden)?)
 }
 
 /// Sends a signal to the process of a descriptor.
