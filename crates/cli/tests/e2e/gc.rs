@@ -138,11 +138,14 @@ fn with_the_setting_commands_forget_by_themselves() {
 const WRITERS: usize = 8;
 const OLD: usize = 12;
 
+/// How many items each claims at least.
+const ROUNDS: usize = 6;
+
 /// Claims items until it is told to stop, and gives every third one back. Returns those it still holds, with their epochs.
 fn work(writer: &Agent, at: usize, stop: &AtomicBool) -> BTreeMap<String, u64> {
     let mut held = BTreeMap::new();
     for number in 0.. {
-        if stop.load(Ordering::SeqCst) {
+        if number >= ROUNDS && stop.load(Ordering::SeqCst) {
             break;
         }
         let key = format!("wp:{at}x{number}");

@@ -306,6 +306,8 @@ fn settings_are_shown_with_where_they_came_from() {
     run.keep_for  30d  default  how long the log, the prompt and the other files of a run are kept after its end
     run.keep_last  1000  default  how many runs keep their files at most; the oldest lose theirs first
     retention  0s  default  how long events, and ended sessions that nothing needs, are kept; 0s keeps them for ever, but events on a server for 90 days
+    wake.agents  default  agents in whose idle sessions a message starts a turn, such as claude; none if none is listed
+    wake.from_agents  false  default  whether messages of agents' sessions start turns too, not only those of people and tokens
     missions.roles  default  roles that a participant may have; any if none is listed
     --- stderr
     ");

@@ -454,7 +454,8 @@ fn codex(env: &Env, script: &str) -> Agent {
     let text = format!("#!/bin/sh\ndir={}\n{script}\n", env.dir().display());
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
-    let agent = env.agent("codex");
+    // As its own package names it: so the command is found on PATH.
+    let agent = env.agent("codex-x86_64-unknown-linux-musl");
     for event in ["SessionStart.startup", "UserPromptSubmit", "Stop"] {
         let event = captured(env, &format!("codex-0.166.0/{event}"), CODEX);
         send(&agent, "codex", &event);

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tenure_core::ignore::Ignore;
 use tenure_core::process::Process;
 use tenure_host::env::Environment;
-use tenure_host::{clock, pause};
+use tenure_host::{clock, pause, system};
 
 /// What it needs of the receiver's environment: its own files, and how to find it.
 const KEPT: &[&str] = &[
@@ -41,10 +41,9 @@ pub fn start(
 ) -> io::Result<Child> {
     let environment = Environment::of(process.pid)
         .ok_or_else(|| io::Error::other("the agent's environment cannot be read"))?;
-    let proc = PathBuf::from(format!("/proc/{}", process.pid));
-    let its_own = fs_err::read_link(proc.join("exe")).ok();
-    let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name == program);
-    let program = its_own.filter(is_it).unwrap_or_else(|| program.into());
+    let its_own = PathBuf::from(system::executable(process.pid));
+    let is_it = its_own.file_name().is_some_and(|name| name == program);
+    let program = if is_it { its_own } else { program.into() };
     let mut command = Command::new(program);
     command.env_clear();
     for name in KEPT.iter().copied().chain(own) {
@@ -52,7 +51,7 @@ pub fn start(
             command.env(name, value);
         }
     }
-    if let Ok(dir) = fs_err::read_link(proc.join("cwd")) {
+    if let Ok(dir) = system::working_dir(process.pid) {
         command.current_dir(dir);
     }
     command

@@ -1,6 +1,5 @@
 //! What the sender of a message does once it is stored: it lets it start a turn, if it may.
 
-use std::os::unix::fs::MetadataExt;
 use std::process::Child;
 use std::thread;
 
@@ -11,6 +10,7 @@ use tenure_core::process::Process;
 use tenure_core::wake;
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
+use tenure_host::system;
 use tenure_service::answer::Problem;
 use tenure_service::{SentMessage, Sleeper, WakeRequest, Woke};
 
@@ -92,8 +92,8 @@ fn started(
 /// Whether the process runs here, for the same user.
 fn is_here(context: &Context, process: &Process) -> bool {
     let is_same_user = || {
-        let owner = fs_err::metadata(format!("/proc/{}", process.pid));
-        owner.is_ok_and(|owner| owner.uid() == rustix::process::geteuid().as_raw())
+        let user = rustix::process::geteuid().as_raw();
+        system::owner(process.pid).is_ok_and(|owner| owner == user)
     };
     process.host == context.machine.observer().host
         && ProcessWatch::open(process).is_some()

@@ -189,11 +189,6 @@ pub struct Events {
 }
 
 impl Events {
-    /// How many bytes have arrived that nobody read.
-    pub fn unread(&self) -> u64 {
-        rustix::io::ioctl_fionread(self.reader.get_ref()).unwrap()
-    }
-
     /// The next message; none if the stream has ended.
     #[track_caller]
     pub fn next(&mut self) -> Option<Event> {

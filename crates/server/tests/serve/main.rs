@@ -8,8 +8,6 @@ mod acts;
 mod bad_input;
 mod changes;
 mod client;
-#[path = "../shared/fill.rs"]
-mod fill;
 mod limits;
 mod lists;
 mod logins;
