@@ -177,18 +177,20 @@ impl Adapter {
             PersonsAnswer::Texts(texts) if has_hooks => {
                 let input =
                     json!({"questions": asked.questions, "answers": asked.by_question(texts)});
-                hook_decision(event, json!({"behavior": "allow", "updatedInput": input}))
+                hook_decision(event, &json!({"behavior": "allow", "updatedInput": input}))
             }
             PersonsAnswer::Texts(texts) => {
                 let answers: Vec<[&String; 1]> = texts.iter().map(|text| [text]).collect();
                 json!({"decision": "answer", "answers": answers})
             }
-            PersonsAnswer::Allow if has_hooks => hook_decision(event, json!({"behavior": "allow"})),
+            PersonsAnswer::Allow if has_hooks => {
+                hook_decision(event, &json!({"behavior": "allow"}))
+            }
             PersonsAnswer::Allow => json!({"decision": "allow"}),
             PersonsAnswer::Deny(why) => {
                 let why = why.as_deref().unwrap_or(DENIED);
                 if has_hooks {
-                    hook_decision(event, json!({"behavior": "deny", "message": why}))
+                    hook_decision(event, &json!({"behavior": "deny", "message": why}))
                 } else {
                     json!({"decision": "deny", "message": why})
                 }
@@ -208,7 +210,7 @@ impl Asked {
     }
 }
 
-fn hook_decision(event: &str, decision: Value) -> Value {
+fn hook_decision(event: &str, decision: &Value) -> Value {
     json!({"hookSpecificOutput": {"hookEventName": event, "decision": decision}})
 }
 

@@ -242,9 +242,12 @@ impl HooksFormat {
         if let Some(wrong) = entries.iter().rposition(is_unwanted) {
             return self.without(text, &entries[wrong]).map(Some);
         }
-        let wanted = |entry: &HookEntry| match entry.waits {
-            true => line.waiting(self.agent),
-            false => self.entry_for(&entry.event, 0, line).0,
+        let wanted = |entry: &HookEntry| {
+            if entry.waits {
+                line.waiting(self.agent)
+            } else {
+                self.entry_for(&entry.event, 0, line).0
+            }
         };
         if let Some(old) = entries.iter().find(|entry| entry.command != wanted(entry)) {
             let new = json!(wanted(old)).to_string();

@@ -40,8 +40,8 @@ fn colours() -> Value {
 fn starts_asking(hooked: &Hooked, what: &Value) -> Background {
     let mut event = json!({"hook_event_name": "PermissionRequest",
         "session_id": hooked.conversation, "cwd": hooked.dir});
-    let more = what.as_object().unwrap().clone();
-    event.as_object_mut().unwrap().extend(more);
+    let more = what.as_object().expect("it is there").clone();
+    event.as_object_mut().expect("it is there").extend(more);
     let line = Cmd::shell("exec tenure hook claude --answers").stdin(event.to_string());
     hooked.agent.start(line)
 }
@@ -51,7 +51,12 @@ fn open(env: &Env) -> Vec<String> {
     let files = fs::read_dir(env.state().join("questions"))
         .into_iter()
         .flatten();
-    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let names = files.map(|file| {
+        file.expect("it is there")
+            .file_name()
+            .into_string()
+            .expect("it is there")
+    });
     let mut ids: Vec<String> = names
         .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
         .filter(|id| !closing(env, id).exists())
@@ -90,12 +95,12 @@ fn says_nothing(hook: Background) {
 fn refused(said: Output, kind: &str) -> String {
     let error = said.fails(1).json()["error"].clone();
     assert_eq!(error["kind"], kind, "{error:#}");
-    error["message"].as_str().unwrap().to_owned()
+    error["message"].as_str().expect("it is there").to_owned()
 }
 
 fn log(env: &Env) -> Vec<Value> {
     let log = asked_by_nobody(env, &["log", "--kind", "session.answered"]);
-    log["events"].as_array().unwrap().clone()
+    log["events"].as_array().expect("it is there").clone()
 }
 
 #[test]
@@ -158,7 +163,11 @@ fn a_denial_has_a_message_and_a_question_takes_a_text() {
     let said = answer(&shell, &format!("{handle} {id} 'rm -rf /tmp'")).fails(2);
     assert!(said.stdout.contains("not with a text"), "{said}");
     answer(&shell, &format!("{handle} {id} allow --message 'for ever'")).fails(2);
-    assert_eq!(open(&env), [id.clone()], "nothing was answered");
+    assert_eq!(
+        open(&env),
+        std::slice::from_ref(&id),
+        "nothing was answered"
+    );
     answer(&shell, &format!("{handle} {id} deny --message 'not here'")).ok();
     let decision = &hook.wait().ok().json()["hookSpecificOutput"]["decision"];
     assert_eq!(
@@ -331,7 +340,7 @@ fn without_an_id_the_whole_question_is_shown_and_asked_back() {
     let (hook, id) = asks(&env, &hooked, &shell_call("touch a"));
     let said = confirm("\r", &id).ok().json();
     assert_eq!(said["sent"], Value::Null);
-    assert_eq!(open(&env), [id.clone()], "nothing was sent");
+    assert_eq!(open(&env), [id], "nothing was sent");
     hooked.event(&[], "Stop", json!({}));
     says_nothing(hook);
     let (hook, id) = asks(&env, &hooked, &shell_call("touch a"));
@@ -345,7 +354,10 @@ fn without_an_id_the_whole_question_is_shown_and_asked_back() {
 fn cannot(env: &Env, id: &str, said: &Output) -> String {
     assert_eq!(said.code, 1, "{said}");
     assert!(!closing(env, id).exists(), "{said}");
-    said.json()["error"]["message"].as_str().unwrap().to_owned()
+    said.json()["error"]["message"]
+        .as_str()
+        .expect("it is there")
+        .to_owned()
 }
 
 #[test]
@@ -479,8 +491,8 @@ fn a_question_of_one_session_is_not_answered_as_another_ones() {
 
 /// The hooks of an event in Claude Code's settings.
 fn installed(env: &Env, event: &str) -> Value {
-    let text = fs::read_to_string(env.home().join(".claude/settings.json")).unwrap();
-    let settings: Value = serde_json::from_str(&text).unwrap();
+    let text = fs::read_to_string(env.home().join(".claude/settings.json")).expect("it is there");
+    let settings: Value = serde_json::from_str(&text).expect("it is there");
     settings["hooks"][event].clone()
 }
 

@@ -76,7 +76,7 @@ fn sleeps(pid: u32) -> bool {
 fn naps(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let naps = (status.lines()).find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    naps.map_or(0, |naps| naps.trim().parse().unwrap())
+    naps.map_or(0, |naps| naps.trim().parse().expect("it is there"))
 }
 
 /// Does something that wakes a waiter up, and waits until it has looked and waits again.
@@ -100,7 +100,8 @@ fn tells(person: &Shell, to: &str, message: &str, more: &str) -> Output {
 
 fn files(dir: &Path) -> Vec<PathBuf> {
     let all = std::fs::read_dir(dir).into_iter().flatten();
-    all.map(|entry| entry.unwrap().path()).collect()
+    all.map(|entry| entry.expect("it is there").path())
+        .collect()
 }
 
 /// The directory of each waiter.
@@ -113,9 +114,9 @@ fn is_announced(env: &Env) -> bool {
     let mut all = bells(env).into_iter().flat_map(|dir| files(&dir));
     all.any(|file| {
         file.file_name()
-            .unwrap()
+            .expect("it is there")
             .to_str()
-            .unwrap()
+            .expect("it is there")
             .parse::<u64>()
             .is_ok()
     })
@@ -452,8 +453,8 @@ fn codex(env: &Env, script: &str) -> Agent {
     use std::os::unix::fs::PermissionsExt;
     let file = env.dir().join("bin").join("codex");
     let text = format!("#!/bin/sh\ndir={}\n{script}\n", env.dir().display());
-    std::fs::write(&file, text).unwrap();
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&file, text).expect("it is there");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("it is there");
     // As its own package names it: so the command is found on PATH.
     let agent = env.agent("codex-x86_64-unknown-linux-musl");
     for event in ["SessionStart.startup", "UserPromptSubmit", "Stop"] {

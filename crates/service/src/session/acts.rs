@@ -111,7 +111,7 @@ impl Service<'_> {
                 .into());
             }
             let wakes = wake_sender(ctx, from_session.as_ref())?;
-            let id = ctx.send(to.id, said, from, wakes)?;
+            let id = ctx.send(to.id, &said, from, wakes)?;
             ctx.log(&NewEvent {
                 actor: from,
                 ..ctx.event(EventKind::Told, Some(to.id), "tell", message.to_owned())

@@ -188,7 +188,7 @@ impl Ctx<'_> {
     pub(super) fn send(
         &mut self,
         to: SessionId,
-        message: String,
+        message: &str,
         from: Option<SessionId>,
         wakes: Option<WakeSender>,
     ) -> Result<NoticeId, Stop> {
@@ -196,7 +196,7 @@ impl Ctx<'_> {
             id: None,
             to,
             kind: NoticeKind::Told,
-            message: message.clone(),
+            message: message.to_owned(),
             key: None,
             epoch: None,
             from,
