@@ -246,13 +246,9 @@ fn spec_of_executable(exe: &str) -> Option<&'static AgentSpec> {
     let name = base(exe);
     if is_version(name) {
         let folder = exe.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let is_in = |last: &&str| {
-            let above = folder.strip_suffix(last);
-            above.is_some_and(|above| above.ends_with('/'))
-        };
-        return AGENTS
-            .iter()
-            .find(|spec| spec.version_folders.iter().any(is_in));
+        let is_in = |last: &&str| folder.ends_with(&format!("/{last}"));
+        let mut all = AGENTS.iter();
+        return all.find(|spec| spec.version_folders.iter().any(is_in));
     }
     let plain = plain_name(name);
     AGENTS.iter().find(|spec| spec.executables.contains(&plain))
@@ -377,12 +373,9 @@ fn plain_name(name: &str) -> &str {
     let Some((plain, rest)) = name.split_once('-') else {
         return name;
     };
-    let is_target = ARCHITECTURES.iter().any(|cpu| {
-        let system = rest
-            .strip_prefix(cpu)
-            .and_then(|rest| rest.strip_prefix('-'));
-        system.is_some_and(|system| system.contains('-'))
-    });
+    let is_system = |rest: &str| rest.starts_with('-') && rest[1..].contains('-');
+    let mut all = ARCHITECTURES.iter();
+    let is_target = all.any(|cpu| rest.strip_prefix(cpu).is_some_and(is_system));
     if is_target { plain } else { name }
 }
 
