@@ -51,10 +51,10 @@ function Question({ of, session }) {
     says: 'One of the answers that it offers, or your own words.',
     fields: of.questions.map((one, at) => ({ name: `text${at}`, label: `${clean(one.question)} (${one.options.map(clean).join(', ')})` })),
     shape: (values) => ({ texts: of.questions.map((_, at) => values[`text${at}`]) }) };
-  const first = of.kind === 'permission' ? ['Allow…', allow] : ['Answer…', texts];
+  const both = /** @type {any} */ ([of.kind === 'permission' ? ['Allow…', allow] : ['Answer…', texts], ['Deny…', deny]]);
   return html`<section aria-label="Question"><h3>Asks for ${of.kind === 'permission' ? html`permission for <${Text} of=${of.tool} />` : 'an answer'}</h3>
     <p>in <${Text} of=${of.dir} /></p><pre>${of.shown.map(clean).join('\n')}</pre>
-    <p class="buttons">${[first, ['Deny…', deny]].map(([label, act]) => html`<button type="button" key=${label} onClick=${() => open(act)}>${label}</button>`)}</p></section>`;
+    <p class="buttons">${both.map(([label, act]) => html`<button type="button" key=${label} onClick=${() => open(act)}>${label}</button>`)}</p></section>`;
 }
 
 const counted = (count, one) => `${count} ${one}${count === 1 ? '' : 's'}`;

@@ -180,7 +180,7 @@ fn text_and_paths_of_agents_are_text() {
     let attributes = "return await page.$$eval('body *', (all) => all.flatMap((one) => [...one.attributes].map((a) => a.value)).join(' '))";
     for view in ["fleet", "claims", "timeline", "log"] {
         browser.run(&format!(
-            "await page.evaluate(() => {{ location.hash = '{view}'; }}); await page.waitForSelector('#app :text(\"{}\")')",
+            "await page.evaluate(() => {{ location.hash = '{view}'; }}); await page.waitForSelector('#app :text(\"{}\")', {{ state: 'attached' }})",
             member.handle
         ));
         let shown = browser.run(attributes).as_str().unwrap().to_owned() + &browser.text();
