@@ -12,16 +12,17 @@ use tenure_core::text;
 
 use crate::adapter::Adapter;
 use crate::event::Note;
+use crate::hooks;
 use crate::report::Report;
 
 /// Longer ones are answered only in the agent's own window, in bytes.
 const MAX_SHOWN: usize = 32 << 10;
+/// How long a text that a person answers may be, in characters. The log has all of it.
+const MAX_ANSWER: usize = 4_000;
 /// A value of an input that is shown after the others, in bytes.
 const LONG: usize = 200;
-/// Tools whose approval decides more than the call itself.
-const DECIDE_MORE: &[&str] = &["ExitPlanMode", "exit_plan_mode"];
-/// Tools that ask questions.
-const QUESTION_TOOLS: &[&str] = &["AskUserQuestion", "question"];
+/// What a plugin says of every call; a tool that brings no more is not shown whole.
+const PATTERNS: &str = "patterns";
 /// What the model reads if a person denies without a word.
 const DENIED: &str = "The user denied this from elsewhere.";
 
@@ -74,6 +75,8 @@ pub enum Misfit {
     Count { asked: usize, given: usize },
     #[error("an answer has no visible character")]
     Blank,
+    #[error("an answer has at most {MAX_ANSWER} characters")]
+    TooLong,
     #[error("what to answer is missing: allow, deny or a text")]
     Missing,
     #[error("a message goes only with deny")]
@@ -94,6 +97,14 @@ impl PersonsAnswer {
 
     /// Refuses an answer that does not fit what was asked.
     pub fn check(&self, kind: &AskedKind) -> Result<(), Misfit> {
+        let texts = match self {
+            PersonsAnswer::Allow => &[],
+            PersonsAnswer::Deny(why) => why.as_slice(),
+            PersonsAnswer::Texts(texts) => texts.as_slice(),
+        };
+        if (texts.iter()).any(|text| text.chars().count() > MAX_ANSWER) {
+            return Err(Misfit::TooLong);
+        }
         match (self, kind) {
             (PersonsAnswer::Deny(_), _) | (PersonsAnswer::Allow, AskedKind::Permission) => Ok(()),
             (PersonsAnswer::Allow, AskedKind::Questions(_)) => Err(Misfit::AllowForQuestion),
@@ -135,19 +146,24 @@ impl Adapter {
         let Value::Object(mut input) = fields["tool_input"].take() else {
             return None;
         };
-        let (kind, shown, questions) = if DECIDE_MORE.contains(&tool.as_str()) {
-            return None;
-        } else if QUESTION_TOOLS.contains(&tool.as_str()) {
-            let questions = input.remove("questions")?;
-            let asked = questions_of(&questions)?;
-            let shown = asked.iter().flat_map(question_lines).collect();
-            (AskedKind::Questions(asked), shown, questions)
-        } else {
-            let is_shell = tool == self.tools.shell;
-            let shown = permission_lines(&tool, input, is_shell);
-            (AskedKind::Permission, shown, Value::Null)
+        let (kind, shown, questions) = match hooks::asks_for(&tool) {
+            Some(hooks::AN_ANSWER) => {
+                let questions = input.remove("questions")?;
+                let asked = questions_of(&questions)?;
+                let shown = question_lines(&questions);
+                (AskedKind::Questions(asked), shown, questions)
+            }
+            // Its approval decides more than the call itself.
+            Some(_) => return None,
+            None if !self.has_hooks() && input.keys().eq([PATTERNS]) => return None,
+            None => {
+                let is_shell = tool == self.tools.shell;
+                let shown = permission_lines(&tool, input, is_shell);
+                (AskedKind::Permission, shown, Value::Null)
+            }
         };
-        let length: usize = shown.iter().map(String::len).sum();
+        // An empty line takes room too.
+        let length: usize = shown.iter().map(|line| line.len() + 1).sum();
         let tool = text::line(&tool).into_owned();
         (length <= MAX_SHOWN).then_some(Asked {
             tool,
@@ -167,12 +183,15 @@ impl Adapter {
         report.subagent.is_none() && (!is_other || goes_on)
     }
 
+    /// Whether it calls hooks by itself, and no plugin of ours.
+    fn has_hooks(&self) -> bool {
+        let own = self.settings.as_ref();
+        own.is_some_and(|own| own.hooks().is_some())
+    }
+
     /// What the hook prints for a person's answer, which fits what was asked.
     pub fn decision(&self, event: &str, asked: &Asked, answer: &PersonsAnswer) -> Value {
-        let has_hooks = self
-            .settings
-            .as_ref()
-            .is_some_and(|own| own.hooks().is_some());
+        let has_hooks = self.has_hooks();
         match answer {
             PersonsAnswer::Texts(texts) if has_hooks => {
                 let input =
@@ -240,10 +259,22 @@ fn questions_of(questions: &Value) -> Option<Vec<AskedQuestion>> {
     (!all.is_empty() && names.len() == all.len()).then_some(all)
 }
 
-fn question_lines(asked: &AskedQuestion) -> Vec<String> {
-    let mut lines = whole(&asked.question);
-    for option in &asked.options {
-        lines.push(format!("  - {}", text::line(option)));
+/// Each question with what it offers, and what the agent says about that.
+fn question_lines(questions: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for asked in questions.as_array().into_iter().flatten() {
+        lines.extend(whole(asked["question"].as_str().unwrap_or_default()));
+        if asked["multiSelect"] == true || asked["multiple"] == true {
+            lines.push("  (several of these)".to_owned());
+        }
+        for option in asked["options"].as_array().into_iter().flatten() {
+            let said = |field: &str| text::line(option[field].as_str().unwrap_or_default());
+            let about = said("description");
+            lines.push(match &*about {
+                "" => format!("  - {}", said("label")),
+                about => format!("  - {}: {about}", said("label")),
+            });
+        }
     }
     lines
 }
@@ -336,7 +367,10 @@ mod tests {
     #[test]
     fn a_question_goes_back_as_it_came_with_the_answers_by_its_text() {
         let question = asked("claude", "AskUserQuestion", &colours()).unwrap();
-        assert_eq!(question.shown, ["Which colour?", "  - Red", "  - Blue"]);
+        assert_eq!(
+            question.shown,
+            ["Which colour?", "  - Red: r", "  - Blue: b"]
+        );
         let answer = PersonsAnswer::Texts(vec!["Blue".into()]);
         let decision = said("claude", &question, &answer);
         let decision = &decision["hookSpecificOutput"]["decision"];
@@ -380,6 +414,10 @@ mod tests {
         );
         assert_eq!(texts(&["Blue"]).check(&question), Ok(()));
         assert_eq!(texts(&[" "]).check(&question), Err(Misfit::Blank));
+        let long = "x".repeat(MAX_ANSWER + 1);
+        assert_eq!(texts(&[&long]).check(&question), Err(Misfit::TooLong));
+        let long = PersonsAnswer::Deny(Some(long));
+        assert_eq!(long.check(&permission), Err(Misfit::TooLong));
         let two = Misfit::Count { asked: 1, given: 2 };
         assert_eq!(texts(&["a", "b"]).check(&question), Err(two));
     }
@@ -412,6 +450,21 @@ mod tests {
             None,
             "it cannot be shown whole"
         );
+        let empty = json!({"command": "\n".repeat(MAX_SHOWN + 1)});
+        assert_eq!(
+            asked("claude", "Bash", &empty),
+            None,
+            "nor can so many lines"
+        );
+        let bare = json!({"patterns": ["*"]});
+        assert_eq!(
+            asked("opencode", "files_delete", &bare),
+            None,
+            "nor what its plugin does not know"
+        );
+        let several = json!({"questions": [{"question": "Which?", "multiSelect": true, "options": [{"label": "a"}]}]});
+        let several = asked("claude", "AskUserQuestion", &several).unwrap();
+        assert_eq!(several.shown, ["Which?", "  (several of these)", "  - a"]);
     }
 
     #[test]

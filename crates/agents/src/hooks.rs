@@ -65,6 +65,12 @@ const ASKING_TOOLS: &[(&str, &str)] = &[
     ("exit_plan_mode", "approval of its plan"),
 ];
 
+/// What a tool asks a person for, if that is what it does.
+pub(crate) fn asks_for(tool: &str) -> Option<&'static str> {
+    let found = ASKING_TOOLS.iter().find(|(name, _)| *name == tool);
+    found.map(|(_, asks)| *asks)
+}
+
 /// Parses an event.
 pub(crate) fn read(row: &Adapter, event: &[u8]) -> Report {
     let (mut report, mut payload) = begin(event);
@@ -212,13 +218,10 @@ fn asked(row: &Adapter, report: &Report, payload: &mut Payload) -> Option<(Quest
 /// The tool call that a person must allow, and its kind.
 fn permission(row: &Adapter, payload: &mut Payload) -> Option<(String, String)> {
     let tool = payload.words("tool_name")?;
-    if let Some((_, asks)) = ASKING_TOOLS.iter().find(|(name, _)| *name == tool) {
+    if let Some(asks) = asks_for(&tool) {
         let question = payload.words("tool_input.questions.question");
-        let words = question.filter(|_| *asks == AN_ANSWER);
-        return Some((
-            words.unwrap_or_else(|| (*asks).to_owned()),
-            (*asks).to_owned(),
-        ));
+        let words = question.filter(|_| asks == AN_ANSWER);
+        return Some((words.unwrap_or_else(|| asks.to_owned()), asks.to_owned()));
     }
     let kind = format!("permission for {tool}");
     let command = (tool == row.tools.shell).then(|| payload.text("tool_input.command"));

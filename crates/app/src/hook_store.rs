@@ -154,13 +154,9 @@ impl HookStore {
         self.settings.brief
     }
 
-    /// Whether a session's title may be stored. The project may forbid it, so its settings are read
-    /// only for this.
-    pub fn keeps_titles(&mut self, dir: &str) -> bool {
-        if self.settings.titles {
-            self.read_project(dir);
-        }
-        self.settings.titles
+    /// Whether a session's title may be stored.
+    pub fn keeps_titles(&self, dir: &str) -> bool {
+        self.settings.keeps_titles(Path::new(dir))
     }
 
     /// The same with everything that a verb has, if there are mirrors to update.

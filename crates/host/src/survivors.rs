@@ -9,7 +9,7 @@
 //! an exec the kernel may briefly show an empty environment; such a process is read again.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_core::agent::{self, Role};
@@ -23,6 +23,10 @@ use crate::unseen::Unseen;
 use crate::{caller, clock, exit_traces, pause, process, system};
 
 /// How much of a command line is shown.
+/// The program that agents call as their hook.
+const HOOK_PROGRAM: &str = "tenure";
+/// What the kernel appends to the name of a program that was replaced.
+const REPLACED: &str = " (deleted)";
 const COMMAND_LIMIT: usize = 120;
 
 /// How often an environment that reads as empty is read again.
@@ -285,9 +289,16 @@ fn shown(pid: u32, start: StartTicks, can_end: bool) -> Survivor {
     }
 }
 
-/// A hook ends by itself, soon.
+/// A hook ends by itself, soon. It may be of a program that was replaced since, and the server looks at those of `tenure`.
 fn is_our_hook(pid: u32) -> bool {
-    let is_own = || system::executable(pid) == system::executable(std::process::id());
+    let runs = |pid: u32| {
+        let path = system::executable(pid);
+        PathBuf::from(path.strip_suffix(REPLACED).unwrap_or(&path))
+    };
+    let is_own = || {
+        let (own, its) = (runs(std::process::id()), runs(pid));
+        its == own || its == own.with_file_name(HOOK_PROGRAM)
+    };
     let words = process::looks(pid).argv;
     words.get(1).is_some_and(|verb| verb == "hook") && is_own()
 }

@@ -23,7 +23,7 @@ use tenure_core::run::budget::Budgets;
 use tenure_core::run::retention::Retention;
 use tenure_core::time::Span;
 use tenure_core::write_conflict::GuardMode;
-use tenure_host::git::Worktree;
+use tenure_host::git::{self, Worktree};
 use tenure_host::read;
 use tenure_service::answer::{Class, Hint, Problem};
 
@@ -206,6 +206,15 @@ impl Settings {
     /// The settings in the worktree with this root.
     pub fn of_project(root: Option<&Path>) -> Result<Self, Problem> {
         Self::load(&tenure_host::env::var, root)
+    }
+
+    /// Whether words of a session in this directory may be stored. Its project may forbid it, so the project's file is
+    /// read; its faults are ignored.
+    pub fn keeps_titles(&self, dir: &Path) -> bool {
+        let forbids = |worktree: Worktree| {
+            Self::of_project(Some(&worktree.root)).is_ok_and(|project| !project.titles)
+        };
+        self.titles && !git::worktree(dir).is_some_and(forbids)
     }
 
     /// Whether the user trusts the repository of this worktree. Outside a repository nothing is

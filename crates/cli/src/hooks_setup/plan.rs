@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tenure_agents::Adapter;
 use tenure_agents::install::trust::{Trust, advice, trust};
 use tenure_agents::install::{
     Format, HookEntry, HookLine, HooksFileError, HooksFormat, Package, Script, StatusLine, sandbox,
@@ -64,6 +65,8 @@ pub struct Plan {
     pub mcp: Option<bool>,
     /// Whether hooks will wait for messages, for an agent with such hooks.
     pub wake: Option<bool>,
+    /// Whether hooks will wait for answers from elsewhere, for an agent that can be answered so.
+    pub answers: Option<bool>,
     /// Whether the agent's settings turn hooks off.
     pub is_off: bool,
     /// The tenure that its hooks run, before, if there is none any more.
@@ -139,11 +142,12 @@ impl Plan {
                 (there, (script.text)(&wanted.line(there)), None)
             }
         };
-        let mode = wanted.line(there).mode;
+        let line = wanted.line(there);
+        let is_answerable = tenure_agents::adapter(place.agent).is_some_and(Adapter::is_answerable);
         let off = switched_off(&place, &path, &text);
         let mut plan = Self {
             state: State::NotInstalled,
-            mode: Some(mode),
+            mode: Some(line.mode),
             changes: vec![SettingsChange {
                 // Before the first change, not before every one.
                 keep: place.settings.hooks().is_some() && there.is_none(),
@@ -154,6 +158,7 @@ impl Plan {
             status_line,
             mcp: None,
             wake,
+            answers: is_answerable.then_some(line.answers),
             is_off: !off.is_empty(),
             gone: None,
             doubled,
@@ -342,6 +347,7 @@ impl Plan {
             "status_line": self.status_line.map(StatusLine::word),
             "mcp": self.mcp.map(|is_there| if is_there { "installed" } else { "not_installed" }),
             "wake": self.wake,
+            "answers": self.answers,
             "changed": !self.is_nothing(),
             "files": files,
             "notes": self.will.iter().chain(&self.notes).collect::<Vec<_>>(),

@@ -162,6 +162,7 @@ impl Plan {
             status_line: None,
             mcp: None,
             wake: None,
+            answers: None,
             gone: None,
             doubled: Vec::new(),
             is_off: false,

@@ -33,7 +33,7 @@ pub struct Args {
     words: Vec<String>,
 
     /// With deny: what the model is told
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", requires = "words")]
     message: Option<String>,
 }
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, poll};
+use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, Signal, poll};
 
 use crate::env;
 use crate::support::answer::{PATIENCE, asked_by_nobody, register};
@@ -38,12 +38,18 @@ fn colours() -> Value {
 
 /// The agent asks: its hook, as its settings run it.
 fn starts_asking(hooked: &Hooked, what: &Value) -> Background {
+    starts_asking_with(hooked, "", what)
+}
+
+fn starts_asking_with(hooked: &Hooked, variable: &str, what: &Value) -> Background {
     let mut event = json!({"hook_event_name": "PermissionRequest",
         "session_id": hooked.conversation, "cwd": hooked.dir});
     let more = what.as_object().expect("it is there").clone();
     event.as_object_mut().expect("it is there").extend(more);
-    let line = Cmd::shell("exec tenure hook claude --answers").stdin(event.to_string());
-    hooked.agent.start(line)
+    let line = format!("{variable}exec tenure hook claude --answers");
+    hooked
+        .agent
+        .start(Cmd::shell(&line).stdin(event.to_string()))
 }
 
 /// The ids of the questions that no file closes yet.
@@ -71,8 +77,12 @@ fn closing(env: &Env, id: &str) -> PathBuf {
 
 /// The same once the question is open; its id.
 fn asks(env: &Env, hooked: &Hooked, what: &Value) -> (Background, String) {
+    asks_with(env, hooked, "", what)
+}
+
+fn asks_with(env: &Env, hooked: &Hooked, variable: &str, what: &Value) -> (Background, String) {
     let before = open(env);
-    let hook = starts_asking(hooked, what);
+    let hook = starts_asking_with(hooked, variable, what);
     let id = poll(PATIENCE, "the question is open", || {
         open(env).into_iter().find(|id| !before.contains(id))
     });
@@ -283,7 +293,7 @@ fn of_two_answers_at_once_exactly_one_counts() {
         let decision = &hook.wait().ok().json()["hookSpecificOutput"]["decision"];
         assert_eq!(decision["behavior"], winner);
     }
-    assert_eq!(log(&env).len(), 8, "a loser is not on record");
+    assert_eq!(log(&env).len(), 8, "only the first answer is logged");
 }
 
 #[test]
@@ -308,11 +318,17 @@ fn a_question_ends_with_its_agent_and_its_hook_is_no_survivor() {
     let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
     let handle = hooked.handle();
     hooked.agent.tenure(&["claim", "wp:1"]).ok();
-    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    // As Claude Code starts it: with its id variable, by which what a session left is found.
+    let variable = "CLAUDE_CODE_SESSION_ID=c-1 ";
+    let (hook, id) = asks_with(&env, &hooked, variable, &shell_call("ls"));
+    // It cannot end yet when it is looked for.
+    assert!(hook.signal(Signal::STOP));
     hooked.agent.kill9();
     let bob = env.agent("bob");
     register(&bob, &["--agent", "bob", "--pid", &bob.pid().to_string()]);
     bob.tenure(&["claim", "--any", "wp:1"]).ok();
+    assert!(hook.is_alive());
+    assert!(hook.signal(Signal::CONT));
     poll(PATIENCE, "the hook ended by itself", || {
         (!hook.is_alive()).then_some(())
     });
@@ -349,7 +365,7 @@ fn without_an_id_the_whole_question_is_shown_and_asked_back() {
     assert_ne!(hook.wait().ok().stdout, "");
 }
 
-/// Runs a line that cannot answer, whoever typed it; why.
+/// Checks that a line answered nothing; returns its message.
 #[track_caller]
 fn cannot(env: &Env, id: &str, said: &Output) -> String {
     assert_eq!(said.code, 1, "{said}");
@@ -361,7 +377,7 @@ fn cannot(env: &Env, id: &str, said: &Output) -> String {
 }
 
 #[test]
-fn no_agent_can_answer_in_whatever_way_it_calls() {
+fn no_agent_can_answer_however_it_calls() {
     let env = answering("5m");
     let (hooked, other) = (session(&env, "c-1"), session(&env, "c-2"));
     let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
@@ -437,16 +453,66 @@ fn a_terminal_is_a_persons_only_in_its_foreground_and_without_an_agents_variable
     }
 }
 
+/// Puts a whole private file in its place, as tenure does.
+fn write_whole(path: &Path, content: &Value) {
+    let new = path.with_extension("new");
+    fs::write(&new, content.to_string()).expect("the directory is ours");
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+    fs::rename(new, path).expect("the directory is ours");
+}
+
 #[test]
-fn a_file_that_somebody_wrote_by_hand_sends_nothing_that_is_not_on_record() {
+fn a_hook_that_does_not_react_is_not_called_gone() {
+    let env = answering("5m");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    assert!(hook.signal(Signal::STOP));
+    let line = format!("{} {id} allow", hooked.handle());
+    let why = refused(answer(&shell, &line), "not_open");
+    assert!(why.contains("may still send the answer"), "{why}");
+    let late = refused(answer(&shell, &line), "not_open");
+    assert!(late.contains("is not sent yet, allow by uid "), "{late}");
+    assert!(hook.signal(Signal::CONT));
+    assert_ne!(hook.wait().ok().stdout, "", "it was logged");
+    let late = refused(answer(&shell, &line), "not_open");
+    assert!(late.contains("was answered already"), "{late}");
+}
+
+#[test]
+fn the_log_has_only_kinds_where_the_project_says_so() {
+    let env = answering("5m");
+    fs::write(
+        env.work().join(".tenure.toml"),
+        "[privacy]\ntitles = false\n",
+    )
+    .unwrap();
+    let git = env.agent("git").run(Cmd::shell("git init --quiet ."));
+    assert_eq!(git.code, 0, "{git}");
+    let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
+    let (hook, id) = asks(&env, &hooked, &shell_call("curl secret.example"));
+    // A person elsewhere is in no directory of the project.
+    let line = format!(
+        "cd / && tenure answer {} {id} deny --message no-secrets --json 2>/dev/tty",
+        hooked.handle()
+    );
+    shell.line(&line).ok();
+    assert_ne!(hook.wait().ok().stdout, "");
+    let log = log(&env);
+    let evidence = log[0]["evidence"].as_str().unwrap();
+    assert!(
+        evidence.starts_with(&format!("deny {id}, Bash; by uid ")),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn an_answer_file_written_by_hand_sends_nothing_that_is_not_logged() {
     let env = answering("5m");
     let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
     let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
     let forged =
         json!({"how": "answered", "answer": "allow", "by": "me", "at": "2026-11-15T08:00:00Z"});
-    let path = closing(&env, &id);
-    fs::write(&path, forged.to_string()).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    write_whole(&closing(&env, &id), &forged);
     says_nothing(hook);
     refused(
         answer(&shell, &format!("{} {id} allow", hooked.handle())),

@@ -5,6 +5,8 @@
 //! of two processes exactly one closes a question. Only regular files of this user that nobody else can touch are read,
 //! and no link is followed.
 
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -120,7 +122,7 @@ impl QuestionFiles {
     /// Every question that is not closed and whose hook still waits, oldest first. What cannot be read is not offered.
     pub fn open_questions(&self) -> Vec<(QuestionId, QuestionFile)> {
         let mut all = self.unclosed();
-        all.retain(|(_, question)| question.is_awaited());
+        all.retain(|(_, question)| question.awaited().is_some());
         all
     }
 
@@ -130,14 +132,16 @@ impl QuestionFiles {
         if self.check_dir().is_err() {
             return found;
         }
-        let entries = fs_err::read_dir(&self.dir).into_iter().flatten();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
+        // A day's closed questions are not read: every event of an agent may look here.
+        let entries = fs_err::read_dir(&self.dir).into_iter().flatten().flatten();
+        let names: HashSet<OsString> = entries.map(|entry| entry.file_name()).collect();
+        for name in &names {
             let id = name.to_str().and_then(|name| name.strip_suffix(".json"));
             let Some(Ok(id)) = id.map(QuestionId::parse) else {
                 continue;
             };
-            if let Some(question) = self.question(&id)
+            if !names.contains(OsStr::new(&format!("{id}.answer")))
+                && let Some(question) = self.question(&id)
                 && self.closing(&id).is_none()
             {
                 found.push((id, question));
@@ -219,7 +223,7 @@ impl QuestionFiles {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// What cannot be removed is tried again at the next question.
+    /// What cannot be removed is tried again at the next question. After a clock jump one that is awaited may look old.
     fn sweep(&self) {
         let oldest = clock::wall().minus(KEPT_FOR);
         for entry in fs_err::read_dir(&self.dir).into_iter().flatten().flatten() {
@@ -227,7 +231,10 @@ impl QuestionFiles {
                 let at = found.mtime().saturating_mul(1_000);
                 found.is_file() && Timestamp(at) < oldest
             };
-            if entry.metadata().is_ok_and(is_old) && fs_err::remove_file(entry.path()).is_err() {
+            let path = entry.path();
+            let is_over = entry.metadata().is_ok_and(is_old)
+                && !(self.read::<QuestionFile>(&path)).is_some_and(|one| one.awaited().is_some());
+            if is_over && fs_err::remove_file(path).is_err() {
                 return;
             }
         }
@@ -235,10 +242,10 @@ impl QuestionFiles {
 }
 
 impl QuestionFile {
-    /// Whether its hook still waits for an answer.
-    pub fn is_awaited(&self) -> bool {
-        let gone = |watch: ProcessWatch| watch.wait(Duration::ZERO).unwrap_or(true);
-        ProcessWatch::open(&self.waiter).is_some_and(|watch| !gone(watch))
+    /// Its hook, if it still waits for an answer.
+    pub fn awaited(&self) -> Option<ProcessWatch> {
+        let is_gone = |hook: &ProcessWatch| hook.wait(Duration::ZERO).unwrap_or(true);
+        ProcessWatch::open(&self.waiter).filter(|hook| !is_gone(hook))
     }
 }
 

@@ -34,20 +34,13 @@ pub fn end_questions(store: &HookStore, adapter: &Adapter, report: &Report, proc
         let native_id = report.native_id.as_ref().map(NativeId::as_str);
         let files = QuestionFiles::below(store.dir());
         let why = format!("the session went on ({})", report.name);
-        close_all(&files, process, native_id, &why, None);
+        close_all(&files, process, native_id, &why);
     }
 }
 
-fn close_all(
-    files: &QuestionFiles,
-    agent: &Process,
-    native_id: Option<&str>,
-    why: &str,
-    but: Option<&QuestionId>,
-) {
+fn close_all(files: &QuestionFiles, agent: &Process, native_id: Option<&str>, why: &str) {
     for (id, question) in files.unclosed() {
-        let is_its = question.agent.same_as(agent) && question.native_id.as_deref() == native_id;
-        if is_its && Some(&id) != but {
+        if question.agent.same_as(agent) && question.native_id.as_deref() == native_id {
             files
                 .close(&id, &Closing::over(why))
                 .ignore("its hook ends by itself");
@@ -103,13 +96,8 @@ impl Offer {
         let id = QuestionId::mint(machine.random());
         let (wait, now) = (store.answer_wait(), clock::wall());
         let native_id = report.native_id.as_ref().map(ToString::to_string);
-        close_all(
-            &files,
-            agent,
-            native_id.as_deref(),
-            "it asks something else now",
-            None,
-        );
+        let why = "it asks something else now";
+        close_all(&files, agent, native_id.as_deref(), why);
         let question = QuestionFile {
             id: id.to_string(),
             session: session.to_string(),
@@ -198,16 +186,20 @@ impl Offer {
         (watch, (!watches).then_some(WITHOUT_INOTIFY))
     }
 
-    /// Whether the log has the answer. Whoever answered records it before it is sent.
+    /// Whether the log has the answer, which is written before the answer is sent.
     fn is_recorded(&self, watch: &Watch, at_most: Option<Duration>) -> bool {
         let until = clock::instant() + RECORDING;
         loop {
+            // First the time: a hook that stood still sends nothing that was given up meanwhile.
+            let left = until.saturating_duration_since(clock::instant());
+            if left.is_zero() {
+                return false;
+            }
             if self.files.is_marked(&self.id, Step::Recorded) {
                 return true;
             }
-            let left = until.saturating_duration_since(clock::instant());
             let limit = at_most.map_or(left, |most| left.min(most));
-            if left.is_zero() || watch.wait(&[], Some(limit)).is_err() {
+            if watch.wait(&[], Some(limit)).is_err() {
                 return false;
             }
         }

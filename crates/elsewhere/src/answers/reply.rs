@@ -1,5 +1,6 @@
 //! What a person is shown of open questions, and answering one.
 
+use std::path::Path;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -10,16 +11,16 @@ use tenure_core::id::QuestionId;
 use tenure_core::text;
 use tenure_core::time::Timestamp;
 use tenure_host::clock;
-use tenure_host::pidfd::ProcessWatch;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::SessionView;
 
 use crate::answers::answerer::Answerer;
 use crate::answers::files::{Closing, QuestionFile, QuestionFiles, Step};
 
+const OWN_WINDOW: &str = "answer in the agent's own window";
 /// How long a hook may take to send an answer.
 const SENDING: Duration = Duration::from_secs(3);
-/// How much of what was asked is on record, in characters.
+/// How many characters of the question are logged.
 const MAX_RECORDED: usize = 500;
 
 /// A question that can be answered from elsewhere.
@@ -85,7 +86,7 @@ impl QuestionView {
             session: handle.to_owned(),
             kind,
             tool: line(question.tool),
-            // Whoever wrote the file may not have been this program.
+            // Another program may have written the file.
             shown: question.shown.into_iter().map(line).collect(),
             questions: questions.into_iter().map(part).collect(),
             dir: line(question.dir),
@@ -165,14 +166,13 @@ pub fn answer(
         return Err(not_open(&session, why));
     };
     if let Some(closing) = files.closing(&id) {
-        return Err(closed(&session, &id, &closing));
+        return Err(closed(&files, &session, &id, &closing));
     }
     answer.check(&question.kind).map_err(|wrong| {
         let view = QuestionView::of(&id, question.clone(), &session.handle);
         misfit(&wrong, format!("use `{}`", view.usage()))
     })?;
-    let waiter = ProcessWatch::open(&question.waiter);
-    let Some(waiter) = waiter.filter(|_| question.is_awaited()) else {
+    let Some(waiter) = question.awaited() else {
         let why = "its hook is gone; only its own window can answer it".to_owned();
         return Err(not_open(&session, why));
     };
@@ -181,28 +181,36 @@ pub fn answer(
         by: by.name().to_owned(),
         at: clock::wall(),
     };
-    let won = files.close(&id, &closing).map_err(|error| {
-        let hint = Hint::step("answer in the agent's own window");
-        Problem::new(
-            Class::Store,
-            "store",
-            format!("cannot answer: {error}"),
-            hint,
-        )
+    let is_first = files.close(&id, &closing).map_err(|error| {
+        let why = format!("cannot answer: {error}");
+        Problem::new(Class::Store, "store", why, Hint::step(OWN_WINDOW))
     })?;
-    if !won {
+    if !is_first {
         let closing = files.closing(&id);
         let closing = closing.unwrap_or_else(|| Closing::over("another answer came first"));
-        return Err(closed(&session, &id, &closing));
+        return Err(closed(&files, &session, &id, &closing));
     }
-    let evidence = on_record(context, &id, &question, &answer, by);
+    let evidence = logged(context, &id, &question, &answer, by);
     let to = tenure_core::id::SessionId::parse(&session.id)?;
-    context.service().note_answer(to, &evidence)?;
+    context
+        .service()
+        .note_answer(to, &evidence)
+        .map_err(|error| {
+            let mut problem = Problem::from(error);
+            problem.message = format!("nothing was sent: {}", problem.message);
+            problem.hints.push(Hint::step(OWN_WINDOW));
+            problem
+        })?;
     let recorded = files.mark(&id, Step::Recorded);
     // The hook ends when it has sent it.
-    let ended = recorded.and_then(|()| waiter.wait(SENDING));
-    if !ended.is_ok_and(|ended| ended) || !files.is_marked(&id, Step::Sent) {
-        let why = "its hook ended before it could send the answer; its own window decides";
+    let has_ended = recorded.and_then(|()| waiter.wait(SENDING));
+    if !files.is_marked(&id, Step::Sent) {
+        let why = match has_ended {
+            Ok(false) => {
+                "its hook does not react; it may still send the answer, so look at its own window"
+            }
+            _ => "its hook ended before it could send the answer; its own window decides",
+        };
         return Err(not_open(&session, why.to_owned()));
     }
     Ok(SentAnswer {
@@ -250,7 +258,7 @@ fn found(context: &mut Context, name: &str) -> Result<SessionView, Problem> {
 }
 
 /// What the log has: what was answered, to what, and by whom. Where nothing private may be stored, only the kinds.
-fn on_record(
+fn logged(
     context: &Context,
     id: &QuestionId,
     question: &QuestionFile,
@@ -258,7 +266,7 @@ fn on_record(
     by: &Answerer,
 ) -> String {
     let (word, tool, by) = (answer.word(), text::line(&question.tool), by.name());
-    if !context.settings.titles {
+    if !context.settings.keeps_titles(Path::new(&question.dir)) {
         return format!("{word} {id}, {tool}; by {by}");
     }
     let said = match answer {
@@ -274,11 +282,21 @@ fn on_record(
     format!("{word}{said} to {id}, {tool}: {shown}; by {by}")
 }
 
-fn closed(session: &SessionView, id: &QuestionId, closing: &Closing) -> Problem {
+fn closed(
+    files: &QuestionFiles,
+    session: &SessionView,
+    id: &QuestionId,
+    closing: &Closing,
+) -> Problem {
     let why = match closing {
-        Closing::Answered { answer, by, .. } => {
+        Closing::Answered { answer, by, .. } if files.is_marked(id, Step::Sent) => {
             format!("{id} was answered already: {} by {by}", answer.word())
         }
+        // Its answer is on the way, or was killed on the way.
+        Closing::Answered { answer, by, .. } => format!(
+            "{id} has an answer that is not sent yet, {} by {by}; if it stays so, {OWN_WINDOW}",
+            answer.word()
+        ),
         Closing::Over { why, .. } => format!("{id} is not open any more: {why}"),
     };
     not_open(session, why)

@@ -387,6 +387,7 @@ fn of_setup() -> Vec<(&'static str, Value)> {
                     ("status_line?", text_or_null()),
                     ("mcp?", text_or_null()),
                     ("wake?", json!({"type": ["boolean", "null"]})),
+                    ("answers?", json!({"type": ["boolean", "null"]})),
                     ("changed", yes_or_no()),
                     (
                         "files",
