@@ -315,17 +315,21 @@ impl Storm {
         }
     }
 
-    /// Locks the row of a claim, as a transaction does that is stuck.
+    /// Locks a row that the workers fight for, a claim's or a job's, as a transaction does that is stuck.
     fn lock_row(&mut self) {
-        let sql = format!(
-            "SELECT key FROM {schema}.claims WHERE key = \
-             (SELECT key FROM {schema}.claims ORDER BY random() LIMIT 1) FOR UPDATE",
-            schema = self.schema
-        );
         let mut asker = self.server.asker();
         asker.ask("BEGIN");
-        // Before the first claim there is no row.
-        if !asker.ask(&sql).is_empty() {
+        let schema = &self.schema;
+        // A queue has no claims, and at first there is no row at all.
+        let is_locked = [("claims", "key"), ("jobs", "id")]
+            .iter()
+            .any(|(table, key)| {
+                let row = format!("SELECT {key} FROM {schema}.{table} ORDER BY random() LIMIT 1");
+                let lock =
+                    format!("SELECT {key} FROM {schema}.{table} WHERE {key} = ({row}) FOR UPDATE");
+                !asker.ask(&lock).is_empty()
+            });
+        if is_locked {
             self.sleep(200, 2_500);
             self.done.locked_rows += 1;
         }
