@@ -1,7 +1,7 @@
 //! Messages that start a turn in an idle session.
 //!
 //! A message may start a turn if its sender may and the receiver's user allows it; every other one waits for the
-//! receiver's next event. Who sent it is stored with it, so that whoever wakes the receiver decides by the row alone.
+//! receiver's next event. Its row says who sent it, so the process that wakes the receiver decides by the row alone.
 //!
 //! No rounds: while the last turn of a session that nobody attended was started by a message, its own messages wake
 //! nobody. A person's prompt ends that.
@@ -91,11 +91,15 @@ pub fn prompt(messages: &[Notice]) -> String {
 }
 
 /// The messages that a prompt was started by; none for a person's prompt. Only the first mark counts: what follows is
-/// the text of others.
+/// the text of others. A person may quote a mark, so before it comes nothing or a tag of the agent's own.
 pub fn marked(prompt: &str) -> Vec<NoticeId> {
-    let Some((_, rest)) = prompt.split_once(MARK) else {
+    let Some((before, rest)) = prompt.split_once(MARK) else {
         return Vec::new();
     };
+    let before = before.trim_start();
+    if !before.is_empty() && !before.starts_with('<') {
+        return Vec::new();
+    }
     let Some((numbers, _)) = rest.split_once(']') else {
         return Vec::new();
     };
@@ -253,6 +257,7 @@ mod tests {
             "fix [tenure message",
             "[tenure message x] hi",
             "[tenure messages 1]",
+            "what did [tenure message 17] want?",
         ] {
             assert_eq!(marked(plain), [], "{plain}");
         }

@@ -45,6 +45,8 @@ impl HooksFileError {
     }
 }
 
+/// The setting of a hook that the agent goes on without.
+const ASYNC: &str = "asyncRewake";
 /// How long our hook may wait for an answer from elsewhere, in seconds. The agent's own limit is 600.
 const ANSWER_LIMIT: u32 = 580;
 
@@ -74,6 +76,8 @@ pub struct HookEntry {
     pub line: HookLine,
     /// Whether it waits for messages instead of reporting the event.
     pub waits: bool,
+    /// Whether the agent goes on without it.
+    is_async: bool,
     /// The command as written there.
     pub command: String,
     /// What the group is limited to.
@@ -266,7 +270,7 @@ impl HooksFormat {
         match self.waiting().find(|event| waits && !is_there(*event)) {
             Some(event) => {
                 let hook = json!({
-                    "type": "command", "command": line.waiting(self.agent), "timeout": WAITS_FOR, "asyncRewake": true,
+                    "type": "command", "command": line.waiting(self.agent), "timeout": WAITS_FOR, ASYNC: true,
                 });
                 self.with(text, event, hook).map(Some)
             }
@@ -274,7 +278,7 @@ impl HooksFormat {
         }
     }
 
-    /// A misplaced entry: for another event, a duplicate, or one whose matcher excludes some occasions of the
+    /// A misplaced entry: for another event, a duplicate, one that the agent would wait for, or one whose matcher excludes some occasions of the
     /// event (a start hook that skips resumes leaves sessions unknown).
     fn is_wrong(&self, entry: &HookEntry, all: &[HookEntry]) -> bool {
         let same = |other: &&HookEntry| other.event == entry.event && other.waits == entry.waits;
@@ -286,7 +290,7 @@ impl HooksFormat {
         is_limited
             || first.is_some_and(|first| first.at != entry.at)
             || if entry.waits {
-                !self.waiting().any(|name| name == entry.event)
+                !entry.is_async || !self.waiting().any(|name| name == entry.event)
             } else {
                 !self.asked().any(|(name, _)| name == entry.event)
             }
@@ -378,6 +382,8 @@ impl HooksFormat {
             place: (at.group, at.hook),
             line,
             waits: HookLine::waits(&command.value),
+            is_async: property(hook, ASYNC)
+                .is_some_and(|(_, found)| found.value.as_boolean_lit().is_some_and(|it| it.value)),
             command: command.value.to_string(),
             matcher: matcher
                 .and_then(|(_, found)| Some(found.value.as_string_lit()?.value.to_string())),

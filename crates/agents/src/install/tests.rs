@@ -77,6 +77,16 @@ fn the_hooks_that_wait_come_and_go_and_leave_every_other_byte() {
         let back = format.uninstall(&with).unwrap();
         assert_eq!(back, Edited::Text(text.to_owned()), "through\n{with}");
     }
+    let with = format.install_all("{}", &ours(), true).unwrap();
+    let held_up = with.replace("\"asyncRewake\": true", "\"asyncRewake\": false");
+    assert_ne!(held_up, with);
+    let mended = format.install_all(&held_up, &ours(), true).unwrap();
+    assert_eq!(
+        mended.matches("\"asyncRewake\": true").count(),
+        2,
+        "{mended}"
+    );
+    assert!(!mended.contains("false"), "{mended}");
     assert_eq!(format_of("codex").has_waiting("{}"), Ok(None));
     let same = format_of("codex").install("{}", &ours());
     assert_eq!(format_of("codex").install_all("{}", &ours(), true), same);

@@ -1,4 +1,8 @@
+use std::time::Duration;
+
 use tenure_core::time::Span;
+use tenure_elsewhere::wake;
+use tenure_host::clock;
 use tenure_service::Delivery;
 use tenure_views::details;
 
@@ -35,16 +39,19 @@ pub struct Args {
 
 pub fn run(args: &Args, app: &App) -> Outcome {
     let mut context = app.open()?;
+    wake::check_person(&mut context);
     let answer = context.service().tell(&args.name, &args.message)?;
     let sent = &answer.value;
-    tenure_elsewhere::wake::start_turn(&mut context, sent).finish();
-    let Some(Span(timeout)) = args.wait else {
+    let began = clock::instant();
+    let limit = args.wait.map_or(Duration::MAX, |Span(wait)| wait);
+    wake::start_turn(&mut context, sent).finish(limit);
+    if args.wait.is_none() {
         return Ok(Output::new("session", &sent.session, details::told(sent))
             .with("delivery", &sent.delivery)
             .told(&answer));
-    };
-    let receipt =
-        tenure_elsewhere::wake::await_receipt(&mut context, sent, timeout).map_err(unfinished)?;
+    }
+    let left = limit.saturating_sub(began.elapsed());
+    let receipt = wake::await_receipt(&mut context, sent, left).map_err(unfinished)?;
     let handle = &receipt.value.session.handle;
     let text = match receipt.value.delivery {
         Delivery::Delivered => format!("delivered: {handle} has it"),

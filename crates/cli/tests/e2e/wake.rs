@@ -35,6 +35,22 @@ fn idle(env: &Env, id: &str) -> Agent {
     agent
 }
 
+/// A person at a terminal, and an idle session with its handle.
+fn person_and_ann(env: &Env) -> (Shell, Agent, String) {
+    let person = env.shell_at_terminal();
+    let ann = idle(env, "a1");
+    let to = handle(&ann);
+    (person, ann, to)
+}
+
+/// The same in the middle of a turn, with its waiter.
+fn person_and_busy_ann(env: &Env) -> (Shell, Agent, String, Background) {
+    let (person, ann, to) = person_and_ann(env);
+    prompt(env, &ann, "a1", "go on");
+    let waits = waiter(env, &ann, "a1");
+    (person, ann, to, waits)
+}
+
 fn prompt(env: &Env, agent: &Agent, id: &str, text: &str) -> Output {
     let mut event = captured(env, "claude-2.1.325/UserPromptSubmit", id);
     event["prompt"] = json!(text);
@@ -125,10 +141,9 @@ fn is_announced(env: &Env) -> bool {
 #[test]
 fn a_persons_message_starts_a_turn_in_an_idle_session_and_is_delivered_once() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = idle(&env, "a1");
+    let (person, ann, to) = person_and_ann(&env);
     let waits = waiter(&env, &ann, "a1");
-    let sent = tells(&person, &handle(&ann), "please go on", "").ok();
+    let sent = tells(&person, &to, "please go on", "").ok();
     assert_eq!(sent.json()["delivery"], "delivered", "{sent}");
     let said = waits.wait();
     assert_eq!((said.code, said.stdout.as_str()), (2, ""), "{said}");
@@ -163,11 +178,7 @@ fn a_fresh_session_is_woken_too() {
 #[test]
 fn a_busy_session_is_not_woken_and_gets_it_with_its_next_event() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = started(&env, "a1");
-    prompt(&env, &ann, "a1", "go");
-    let waits = waiter(&env, &ann, "a1");
-    let to = handle(&ann);
+    let (person, ann, to, waits) = person_and_busy_ann(&env);
     and_it_stays(&waits, || tells(&person, &to, "rebase", "").ok());
     let heard = told(&claude(&env, &ann, "PostToolUse.Bash", "a1"));
     assert!(heard.is_some_and(|text| text.contains("rebase")));
@@ -179,11 +190,7 @@ fn a_busy_session_is_not_woken_and_gets_it_with_its_next_event() {
 #[test]
 fn what_no_event_of_a_turn_delivered_starts_the_next() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = started(&env, "a1");
-    prompt(&env, &ann, "a1", "go");
-    let waits = waiter(&env, &ann, "a1");
-    let to = handle(&ann);
+    let (person, ann, to, waits) = person_and_busy_ann(&env);
     and_it_stays(&waits, || tells(&person, &to, "one more thing", "").ok());
     claude(&env, &ann, "Stop", "a1");
     let said = waits.wait();
@@ -194,14 +201,13 @@ fn what_no_event_of_a_turn_delivered_starts_the_next() {
 #[test]
 fn while_it_is_off_nothing_waits_and_the_next_event_delivers() {
     let env = env();
-    let person = env.shell_at_terminal();
-    let ann = idle(&env, "a1");
+    let (person, ann, to) = person_and_ann(&env);
     let said = wait_with(&env, &ann, "a1", "exec tenure hook claude --wait").wait();
     assert_eq!(
         (said.code, said.stdout, said.stderr),
         (0, String::new(), String::new())
     );
-    tells(&person, &handle(&ann), "hello", "").ok();
+    tells(&person, &to, "hello", "").ok();
     assert_eq!(bells(&env), [] as [PathBuf; 0]);
     let heard = told(&prompt(&env, &ann, "a1", "next"));
     assert!(heard.is_some_and(|text| text.contains("hello")));
@@ -276,11 +282,41 @@ fn two_agents_that_tell_each_other_do_not_go_round_in_circles() {
 }
 
 #[test]
+fn an_agent_that_a_woken_one_starts_wakes_nobody_either() {
+    let mut env = waking();
+    env.set("TENURE_WAKE_FROM_AGENTS", "true");
+    let (person, ann, to_ann) = person_and_ann(&env);
+    let at_ann = waiter(&env, &ann, "a1");
+    let bob = idle(&env, "b2");
+    let at_bob = waiter(&env, &bob, "b2");
+    tells(&person, &handle(&bob), "ask ann", "").ok();
+    woken(&env, &bob, "b2", &at_bob.wait());
+    let child = bob.nest("claude");
+    claude(&env, &child, "SessionStart.startup", "c3");
+    prompt(&env, &child, "c3", "tell ann");
+    run(&child, 0, &format!("tell {to_ann} round"));
+    assert!(!is_announced(&env));
+    prompt(&env, &bob, "b2", "a person again");
+    run(&child, 0, &format!("tell {to_ann} straight"));
+    assert_eq!(at_ann.wait().code, 2, "a person's prompt ends it");
+}
+
+#[test]
+fn a_command_in_the_background_of_a_terminal_wakes_nobody() {
+    let env = waking();
+    let (person, ann, to) = person_and_ann(&env);
+    let waits = waiter(&env, &ann, "a1");
+    person
+        .line(&format!("tenure tell {to} hello 2>/dev/tty & wait $!"))
+        .ok();
+    assert!(!is_announced(&env));
+    assert!(waits.is_alive());
+}
+
+#[test]
 fn messages_start_at_most_six_turns_an_hour() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = idle(&env, "a1");
-    let to = handle(&ann);
+    let (person, ann, to) = person_and_ann(&env);
     for turn in 0..6 {
         let waits = waiter(&env, &ann, "a1");
         tells(&person, &to, &format!("turn {turn}"), "").ok();
@@ -299,8 +335,7 @@ fn messages_start_at_most_six_turns_an_hour() {
 #[test]
 fn a_newer_waiter_replaces_an_older_one() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = idle(&env, "a1");
+    let (person, ann, to) = person_and_ann(&env);
     let older = waiter(&env, &ann, "a1");
     let newer = waiter(&env, &ann, "a1");
     let said = older.wait();
@@ -308,7 +343,7 @@ fn a_newer_waiter_replaces_an_older_one() {
         (said.code, said.stdout, said.stderr),
         (0, String::new(), String::new())
     );
-    tells(&person, &handle(&ann), "hello", "").ok();
+    tells(&person, &to, "hello", "").ok();
     assert_eq!(newer.wait().code, 2);
     assert_eq!(bells(&env).len(), 1);
 }
@@ -351,8 +386,7 @@ fn a_waiter_ends_with_the_conversation_and_at_a_signal() {
 #[test]
 fn what_a_killed_waiter_took_comes_with_the_next_event() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = idle(&env, "a1");
+    let (person, ann, to) = person_and_ann(&env);
     let pipe = env.dir().join("pipe");
     let line = format!(
         "mkfifo {0} && exec 3<>{0} && head -c 65536 /dev/zero >&3 && exec tenure hook claude --wait 2>&3",
@@ -360,7 +394,7 @@ fn what_a_killed_waiter_took_comes_with_the_next_event() {
     );
     let waits = wait_with(&env, &ann, "a1", &line);
     poll(SOON, "it waits", || sleeps(waits.pid).then_some(()));
-    tells(&person, &handle(&ann), "do not lose me", "").ok();
+    tells(&person, &to, "do not lose me", "").ok();
     poll(SOON, "it has taken the message and cannot print it", || {
         let called = std::fs::read_to_string(format!("/proc/{}/syscall", waits.pid));
         called
@@ -376,13 +410,14 @@ fn what_a_killed_waiter_took_comes_with_the_next_event() {
 #[test]
 fn two_senders_at_once_are_both_heard_once() {
     let env = waking();
-    let person = env.shell_at_terminal();
-    let ann = idle(&env, "a1");
-    let to = handle(&ann);
+    let (person, ann, to) = person_and_ann(&env);
     let waits = waiter(&env, &ann, "a1");
-    let both =
-        format!("tenure tell {to} first 2>/dev/tty & tenure tell {to} second 2>/dev/tty; wait");
-    person.line(&both).ok();
+    let other = env.shell_at_terminal();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| tells(&person, &to, "first", "").ok());
+        tells(&other, &to, "second", "").ok();
+        first.join().unwrap();
+    });
     let said = waits.wait();
     assert_eq!(said.code, 2, "{said}");
     let later = told(&woken(&env, &ann, "a1", &said)).unwrap_or_default();

@@ -61,15 +61,13 @@ impl Bell {
         read::text(&self.dir.join(WAITER), MAX_NAME).is_ok_and(|held| held == name)
     }
 
-    /// Announces a message; returns whether somebody may wait for it.
-    pub fn announce(&self, message: NoticeId) -> io::Result<bool> {
+    /// Announces a message. Without the directory nobody waits for it.
+    pub fn announce(&self, message: NoticeId) -> io::Result<()> {
         let path = self.dir.join(message.0.to_string());
         let mut options = fs_err::OpenOptions::new();
-        match options.write(true).create_new(true).open(path) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+        match options.write(true).create(true).truncate(false).open(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -123,13 +121,13 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let id = NativeId::parse("c-1").unwrap();
         let bell = Bell::of(state.path(), "x", &id);
-        assert!(!bell.announce(NoticeId(1)).unwrap(), "nobody ever waited");
-        assert!(!bell.dir().exists());
+        bell.announce(NoticeId(1)).unwrap();
+        assert!(!bell.dir().exists(), "nobody ever waited");
         bell.make().unwrap();
         for _ in 0..2 {
-            assert!(bell.announce(NoticeId(1)).unwrap());
+            bell.announce(NoticeId(1)).unwrap();
         }
-        assert!(bell.announce(NoticeId(2)).unwrap());
+        bell.announce(NoticeId(2)).unwrap();
         bell.take_over("one").unwrap();
         bell.rest();
         let mut seen = bell.announced();

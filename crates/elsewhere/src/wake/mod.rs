@@ -15,5 +15,5 @@ mod sender;
 mod waiter;
 
 pub use receipt::await_receipt;
-pub use sender::{WakeCommand, start_turn};
+pub use sender::{WakeCommand, check_person, start_turn};
 pub use waiter::{after_event, wait, waits_after};

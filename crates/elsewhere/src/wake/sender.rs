@@ -2,6 +2,7 @@
 
 use std::process::Child;
 use std::thread;
+use std::time::Duration;
 
 use tenure_agents::{Adapter, Waking};
 use tenure_app::open::Context;
@@ -10,7 +11,7 @@ use tenure_core::process::Process;
 use tenure_core::wake;
 use tenure_core::world::World;
 use tenure_host::pidfd::ProcessWatch;
-use tenure_host::system;
+use tenure_host::{system, terminal};
 use tenure_service::answer::Problem;
 use tenure_service::{SentMessage, Sleeper, WakeRequest, Woke};
 
@@ -23,10 +24,10 @@ use crate::wake::program;
 pub struct WakeCommand(Option<Child>);
 
 impl WakeCommand {
-    /// Waits for the agent's command.
-    pub fn finish(self) {
+    /// Waits for the agent's command; ends one that takes longer than this, or than it may.
+    pub fn finish(self, limit: Duration) {
         if let Some(child) = self.0 {
-            program::finish(child);
+            program::finish(child, limit);
         }
     }
 
@@ -35,10 +36,16 @@ impl WakeCommand {
         if let Some(child) = self.0 {
             let waits = thread::Builder::new().name("queue".to_owned());
             waits
-                .spawn(move || program::finish(child))
+                .spawn(move || program::finish(child, program::ENDS_WITHIN))
                 .ignore("the command is not waited for");
         }
     }
+}
+
+/// Takes the caller for a person only by the rule that answers have too: in the foreground of the terminal.
+pub fn check_person(context: &mut Context) {
+    let facts = &mut context.facts;
+    facts.at_terminal = facts.at_terminal && terminal::of_person(&facts.chain).is_ok();
 }
 
 /// Lets a message that was stored start a turn in its receiver, if it may. Whether it did is seen by its receipt.

@@ -162,7 +162,7 @@ impl Waiter {
                 self.bell.forget(&ids);
                 Some(wake::prompt(&messages))
             }
-            Woke::Not(_, pending) => {
+            Woke::Not(pending) => {
                 let is_over = |id: &&NoticeId| !pending.contains(id);
                 let over: Vec<NoticeId> = announced.iter().filter(is_over).copied().collect();
                 self.bell.forget(&over);
@@ -176,7 +176,7 @@ impl Waiter {
         // It may have been switched off since.
         let wake = context.settings.wake.clone();
         if !wake.is_on(self.sleeper.agent.as_str()) {
-            return Ok(Woke::Not(wake::Unwoken::NoMessage, Vec::new()));
+            return Ok(Woke::Not(Vec::new()));
         }
         let request = WakeRequest {
             sleeper: &self.sleeper,

@@ -1,6 +1,6 @@
 //! Messages that start a turn: who may, taking them for a turn, and what became of one.
 //!
-//! A message is taken in one transaction, under its receiver's lock, by whoever can start the turn. It stays pending until
+//! A message is taken in one transaction, under its receiver's lock, by the process that starts the turn. It stays pending until
 //! the agent reports the prompt that begins with its mark ([`tenure_core::wake`]), so one that is lost on the way is
 //! delivered with the next event.
 
@@ -17,8 +17,11 @@ use tenure_core::notice::{Notice, NoticeId, NoticeKind};
 use tenure_core::process::Process;
 use tenure_core::session::{Session, Standing};
 use tenure_core::store::{Lock, StoreError, TxMode};
-use tenure_core::wake::{self, Unwoken};
+use tenure_core::wake;
 use tenure_core::woken::WakeSender;
+
+/// How many sessions above each other are looked at.
+const MAX_DEPTH: usize = 16;
 
 /// A session that a message may wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +58,7 @@ pub enum Woke {
     /// These start a turn; [`wake::prompt`] is its text.
     Messages(Vec<Notice>),
     /// None starts one now; these are still pending.
-    Not(Unwoken, Vec<NoticeId>),
+    Not(Vec<NoticeId>),
 }
 
 /// When a session reads a message.
@@ -104,11 +107,27 @@ pub(super) fn wake_sender(
         return Ok(Some(WakeSender::Token));
     }
     if let Some(session) = from.filter(|session| session.agent.as_str() != agent::HUMAN) {
-        return Ok((!session.woken.is_turn).then_some(WakeSender::Agent));
+        return Ok((!is_in_woken_turn(ctx, session)?).then_some(WakeSender::Agent));
     }
     let is_there = ctx.facts.has_terminal && ctx.facts.at_terminal;
     let is_person = is_there && !caller::is_agents(ctx)?;
     Ok(is_person.then_some(WakeSender::Person))
+}
+
+/// Whether a message started the turn that a session is in, or that of a session which started it. Deep chains count as
+/// such.
+fn is_in_woken_turn(ctx: &mut Ctx<'_>, session: &Session) -> Result<bool, Stop> {
+    let mut one = session.clone();
+    for _ in 0..MAX_DEPTH {
+        if one.woken.is_turn {
+            return Ok(true);
+        }
+        match one.parent {
+            Some(parent) => one = ctx.session(parent.id)?,
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 impl Service<'_> {
@@ -121,7 +140,7 @@ impl Service<'_> {
         } = *request;
         self.transact(TxMode::Write, |ctx| {
             let owner = ctx.tx.native_owner(&sleeper.agent, &sleeper.native_id)?;
-            let nobody = || Ok(Woke::Not(Unwoken::NoMessage, Vec::new()));
+            let nobody = || Ok(Woke::Not(Vec::new()));
             let Some(owner) = owner else {
                 return nobody();
             };
@@ -140,7 +159,7 @@ impl Service<'_> {
             let taken = match wake::due(&pending, session.doing(), &session.woken, from_agents, now)
             {
                 Ok(due) => due.into_iter().cloned().collect::<Vec<_>>(),
-                Err(why) => return Ok(Woke::Not(why, numbers(&pending))),
+                Err(_) => return Ok(Woke::Not(numbers(&pending))),
             };
             let ids: Vec<NoticeId> = numbers(&taken);
             ctx.tx.take_to_wake(owner, &ids, now)?;
