@@ -2,7 +2,7 @@
 //!
 //! A keeper looks at the lines of all keys that are free and that somebody on its machine waits for. It wakes the first
 //! of each line, and only that one: a waiter that is woken claims the key or reports that it cannot, and both are seen
-//! with the next look. Whoever does not react costs those behind it a moment each ([`STEP`]). Whether a waiter gets the
+//! with the next look. A waiter that does not react costs those behind it a moment each ([`STEP`]). Whether a waiter gets the
 //! key is decided by [`crate::line`], never here: to wake one too many costs a look, and one too few is woken later.
 //!
 //! A path can be free and still overlap another one that is held. So a waiter for a path is woken again only when the

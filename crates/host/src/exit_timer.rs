@@ -40,7 +40,7 @@ fn alarm(after: Duration, armed: &Arc<AtomicBool>) -> Option<Alarm> {
     let signal = Signal::SIGALRM;
     let armed = Arc::clone(armed);
     signal_hook::flag::register_conditional_shutdown(signal as i32, 0, armed).ok()?;
-    // Whoever started this process may have blocked it.
+    // The parent may have blocked it.
     let mut blocked = SigSet::empty();
     blocked.add(signal);
     blocked.thread_unblock().ok()?;

@@ -2,8 +2,8 @@
 //!
 //! Git runs in them with an environment that is made ([`Place::Own`](crate::git_process)): no settings of the user,
 //! the machine or a clone apply. Objects arrive from a server that the user named, checked
-//! (`fetch.fsckObjects`), or through a pipe into a [`Quarantine`], within limits. Nothing is pruned: whoever was
-//! given a commit can still be given its neighbours.
+//! (`fetch.fsckObjects`), or through a pipe into a [`Quarantine`], within limits. Nothing is pruned: a reader that has
+//! a commit can still fetch its neighbours.
 //!
 //! *Crash*: a repository is made under a temporary name and renamed when it is complete. What a quarantine has is
 //! invisible until all of it was checked; its directory is then removed by who uses the name next.

@@ -79,7 +79,7 @@ pub fn identify(pid: u32, observer: &Observer) -> Result<Process, IdentifyError>
     Ok(record(pid, after.start, observer))
 }
 
-/// A live process, whoever's it is.
+/// A live process of any user.
 pub(crate) fn of_anyone(pid: u32, observer: &Observer) -> Option<Process> {
     let seen = present(pid).ok()?;
     (seen.stat.state != RunState::Zombie).then(|| record(pid, seen.start, observer))

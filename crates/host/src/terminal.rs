@@ -30,7 +30,7 @@ pub fn is_gone(process: &Process) -> bool {
     (0..3).any(is_closed) && process_terminal::present(process).is_some()
 }
 
-/// `/dev/tty`, which is the controlling terminal of whoever opens it.
+/// `/dev/tty`, which is the controlling terminal of the process that opens it.
 const ALIAS: u64 = 5 << 8;
 
 /// How long after the last key an agent may take to report its exit.

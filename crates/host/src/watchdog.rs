@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_answers_first_answers_alone() {
+    fn the_first_answer_is_the_only_one() {
         let limits = Deadlines {
             answer: Duration::from_secs(3600),
             end: Duration::from_secs(3600),

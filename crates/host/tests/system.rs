@@ -358,7 +358,10 @@ fn watch_signals_the_process_that_it_watches() {
     let status = child.0.wait().unwrap();
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
     let error = system::signal_pidfd(watch.as_fd(), Signal::TERM);
-    assert!(error.is_err(), "it is gone, whoever has its pid");
+    assert!(
+        error.is_err(),
+        "it is gone, even if its pid is in use again"
+    );
 }
 
 #[test]

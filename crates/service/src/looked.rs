@@ -56,8 +56,8 @@ impl Ctx<'_> {
         read.filter(|_| self.is_here(session)).cloned().flatten()
     }
 
-    /// An open session with the branch that its directory has now, where this machine has it. Whoever takes its work
-    /// finds it there, though nobody looked since the checkout.
+    /// An open session with the branch that its directory has now, where this machine has it. The session that takes its
+    /// work over finds it there, even if nobody looked since the checkout.
     pub fn with_branch(&self, session: &Session) -> Result<Session, Stop> {
         self.look_at_branches(std::slice::from_ref(session))?;
         let mut session = session.clone();

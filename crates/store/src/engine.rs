@@ -112,7 +112,7 @@ pub trait Engine {
     /// Appends an event.
     fn append_event(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError>;
 
-    /// Removes old events where whoever writes them has no right to delete them; none if it is done row by row.
+    /// Removes old events where the role that writes them may not delete them; none if it is done row by row.
     fn forget_events(
         &mut self,
         _before: Timestamp,

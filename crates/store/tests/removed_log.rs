@@ -204,7 +204,7 @@ fn f_c23_going_on_without_the_log_raises_every_epoch() {
 
 /// A hook has no time to compare when it opens; it does before it grants anything.
 #[test]
-fn whoever_has_no_time_compares_before_it_writes() {
+fn without_time_it_compares_before_it_writes() {
     let dir = tempfile::tempdir().unwrap();
     let path = with_grants(dir.path());
     fs_err::remove_file(beside(&path, "-wal")).unwrap();

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct BuildView {
     /// The version, such as 0.1.0.
     number: &'static str,
-    /// The commit it was built from; null if whoever built it did not say.
+    /// The commit it was built from; null if the build did not name one.
     commit: Option<&'static str>,
     /// The target it was built for, as Rust names it.
     target: &'static str,

@@ -8,7 +8,7 @@
 //! marked, if it still belongs to that session.
 //!
 //! Every process that opens the store brings the files up to date with the log ([`catch_up`]),
-//! whoever made the changes, and rewrites files that were deleted or overwritten. `progress.rs` is how
+//! no matter who made the changes, and rewrites files that were deleted or overwritten. `progress.rs` is how
 //! far that got. A path that several sessions share shows the one that changed last; when that one
 //! ends, the file passes to the live session that was seen last.
 //!

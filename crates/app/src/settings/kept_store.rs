@@ -1,7 +1,7 @@
 //! The store that only the environment names, written into the user's settings.
 //!
 //! An agent that is started without TENURE_STORE would use another store, and be granted there what others hold in this
-//! one. So whoever sets hooks or the keeper up keeps the store in config.toml too, without its password. The line is marked,
+//! one. So setting up hooks or the keeper keeps the store in config.toml too, without its password. The line is marked,
 //! and `uninstall --all` removes it; a line that a person wrote stays.
 
 use std::path::{Path, PathBuf};

@@ -111,7 +111,10 @@ fn a_stale_yes_has_no_order() {
     told.call(a, "A", 5, 6, guard(KEY, 1), refused("lost", KEY));
     assert!(is_ordered(&told, &[KEY]));
     told.call(a, "A", 7, 8, guard(KEY, 1), held(KEY, "B", 2));
-    assert!(!is_ordered(&told, &[KEY]), "whoever lost it is told so");
+    assert!(
+        !is_ordered(&told, &[KEY]),
+        "the session that lost it is told so"
+    );
 }
 
 #[test]

@@ -225,7 +225,7 @@ impl QueueWorker {
         Ok(())
     }
 
-    /// Decides what is undecided, whoever stored it.
+    /// Decides what is undecided, no matter who stored it.
     fn decide(&mut self) -> Result<(), Failed> {
         let reply = self.base.call(|service| service.undecided(&["home"], 8));
         let Some(oldest) = self.ask("undecided", reply)? else {

@@ -82,7 +82,7 @@ fn f_c05_a_stopped_holder_outlasts_every_timer_and_loses_only_by_takeover() {
     assert_eq!(claim["taken_from"]["handle"], slow.as_str());
     let log = events(&bob, "wp:42");
     let taken = log.iter().find(|event| event["kind"] == "claim.taken_over");
-    let taken = taken.expect("the takeover is on record");
+    let taken = taken.expect("the takeover is logged");
     assert_eq!(taken["mechanism"], "takeover");
     assert_eq!(taken["reason"], "stuck");
     ann.cont();

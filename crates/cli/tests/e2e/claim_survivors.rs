@@ -48,7 +48,7 @@ fn kill(agent: &Agent, pid: u32) {
 }
 
 #[test]
-fn f_h14_whoever_takes_over_is_told_what_the_dead_agents_tool_still_runs() {
+fn f_h14_a_takeover_tells_what_the_dead_agents_tool_still_runs() {
     let env = env();
     for sign in ["TENURE_SESSION", "CLAUDE_CODE_SESSION_ID"] {
         let bob = session(&env, "bob");
@@ -88,7 +88,7 @@ fn f_h14_people_are_told_too() {
 }
 
 #[test]
-fn f_h14_whoever_insists_on_quiet_gets_the_item_only_when_it_is() {
+fn f_h14_a_takeover_that_insists_on_quiet_waits_for_it() {
     let (env, [ann, bob]) = crew(["ann", "bob"]);
     let gone = handle(&ann);
     take(&ann, "wp:1");

@@ -155,7 +155,7 @@ fn our_own_file_has_the_whole_context_at_a_path_of_the_sessions_own() {
     run(&bob, 0, "ps");
     assert!(
         !anns.exists(),
-        "whoever records a death removes what the dead left"
+        "the session that records a death removes what the dead one left"
     );
     run(&bob, 0, "end");
     assert!(!bobs.exists());
@@ -395,7 +395,7 @@ fn a_singleton_is_its_last_writers_and_an_end_leaves_anothers_alone() {
 }
 
 #[test]
-fn a_dead_sessions_mirror_is_gone_whoever_records_the_death() {
+fn a_dead_sessions_mirror_is_gone_whichever_session_records_the_death() {
     let env = env();
     let dir = env.home().join("by");
     let path = format!("{}/{{native_id}}.json", dir.display());

@@ -362,7 +362,7 @@ fn a_watch_notifies_of_a_proved_death_with_what_was_held() {
 }
 
 #[test]
-fn whoever_proves_a_death_first_lets_it_be_reported_and_nobody_does_it_again() {
+fn a_death_is_reported_once_by_the_first_to_prove_it() {
     let (env, [ann, bob]) = crew(["ann", "bob"]);
     let file = to_file(&env, "");
     take(&ann, "wp:1");

@@ -40,7 +40,7 @@ fn lines_are_appended_whole_or_not_at_all() {
     let log = events(&bob, "--limit 1000");
     assert!(
         log.iter().any(|event| event.to_string().contains("test")),
-        "on record: {log:?}"
+        "logged: {log:?}"
     );
 }
 

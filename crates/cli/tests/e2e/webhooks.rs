@@ -125,7 +125,7 @@ fn the_same_delivery_is_stored_once_however_often_it_arrives() {
 }
 
 #[test]
-fn whoever_does_not_know_the_secret_gets_the_same_answer() {
+fn without_the_secret_every_request_gets_the_same_answer() {
     let env = env();
     Scripted::new(&env, "mine", "init; done_");
     set_up(&env, "");

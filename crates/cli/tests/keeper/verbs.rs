@@ -24,7 +24,7 @@ fn a_command_that_reads_starts_a_keeper_that_is_gone() {
         a.run(&claude, 0, line);
         poll(SOON, line, || (a.watched() == Some(1)).then_some(()));
     }
-    // Whoever looks at keepers starts none.
+    // Listing keepers starts none.
     without_keeper(&a);
     for line in ["keeper status", "keeper unit", "keeper status"] {
         a.person(0, line);

@@ -399,7 +399,7 @@ fn f_r29_code_of_others_runs_only_under_a_wrap() {
 }
 
 #[test]
-fn a_closed_item_is_cleaned_up_whoever_closed_it() {
+fn a_closed_item_is_cleaned_up_no_matter_who_closed_it() {
     let mut stops = rule("stops", &["issue.opened"]);
     stops.action.on_close = OnClose::Stop;
     let all = rules(vec![rule("finishes", &["issue.opened"]), stops]);

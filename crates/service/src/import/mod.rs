@@ -359,7 +359,7 @@ impl Import<'_> {
         Ok(Ok(format!("participant {id} of {mission}")))
     }
 
-    /// A participant is a session: one that is over stands for whoever joined there. Who joins here with the same
+    /// A participant is a session: one that is over stands for the participant that joined there. Who joins here with the same
     /// participant id continues it.
     fn join(&mut self, ctx: &mut Ctx<'_>, one: &PastParticipant) -> Result<(), Stop> {
         let past = Past {

@@ -214,7 +214,7 @@ fn f_c18_a_takeover_that_saw_another_epoch_changes_nothing() {
 }
 
 #[test]
-fn f_c03_a_takeover_from_the_dead_does_not_hit_whoever_has_it_now() {
+fn f_c03_a_takeover_from_the_dead_does_not_hit_the_holder_of_now() {
     let env = house();
     let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| session(&env, name));
     let (previous, now) = (handle(&ann), handle(&bob));
@@ -333,7 +333,7 @@ fn f_c16_a_release_on_anothers_behalf_says_who_did_it_and_why() {
     let ask = format!("release wp:42 --session {} --reason asleep", handle(&ann));
     run(&bob, 0, &ask);
     let log = events(&bob, "wp:42");
-    let event = log.last().expect("it is on record");
+    let event = log.last().expect("it is logged");
     assert_eq!(event["kind"], "claim.released");
     assert_eq!(event["actor"]["handle"], handle(&bob).as_str());
     assert_eq!(event["reason"], "asleep");

@@ -99,7 +99,7 @@ fn a_process_that_ends_its_session_twice_goes_on_as_the_same_session() {
 }
 
 #[test]
-fn whoever_enters_a_dead_sessions_conversation_gets_what_it_held() {
+fn a_session_in_a_dead_ones_conversation_gets_what_it_held() {
     let mut rig = Rig::new();
     let [dead, heir, thief] = [20, 30, 40].map(|pid| rig.here(&[pid]));
     let previous = rig.register(&dead, "old");

@@ -381,7 +381,7 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
 
 /// Another takes the key, or takes what overlaps it, between two attempts.
 #[test]
-fn whoever_is_granted_a_key_between_two_attempts_keeps_it() {
+fn a_key_granted_between_two_attempts_stays_with_its_holder() {
     for wanted in ["wp:1", "path:acme/web:src/**"] {
         let mut between = 0;
         for before in 1..8 {
