@@ -232,3 +232,45 @@ fn a_question_is_answered_only_by_a_token_that_may_act_and_by_its_id() {
     assert_eq!(late.status, 409, "{}", late.text);
     assert!(late.text.contains("allow by token phone"), "{}", late.text);
 }
+
+#[test]
+fn what_was_asked_and_answered_needs_the_scope_logs() {
+    let mut env = env();
+    env.set("TENURE_ANSWERS_AGENTS", "claude");
+    let claude = env.agent("claude");
+    let (hook, handle, id) = asking(&env, &claude);
+    let server = Server::start(&env);
+    let (reads, logs, acts) = (
+        token(&env, "wall", "read"),
+        token(&env, "desk", "read,logs"),
+        token(&env, "phone", "read,act"),
+    );
+    let follow = |token: &str| {
+        let ask = crate::client::Ask::get("/api/v1/events").token(token);
+        let mut stream = ask.follow(&server.address);
+        stream.until("snapshot");
+        stream
+    };
+    let mut streams = [follow(&reads), follow(&logs)];
+    let deny = json!({"id": id, "answer": "deny", "message": "use the staging database"});
+    let path = format!("/api/v1/sessions/{handle}/answer");
+    let answer = server.post(&path, &acts, deny);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(!answer.text.contains("touch a"), "{}", answer.text);
+    assert_eq!(answer.json()["sent"]["question"]["id"], id.as_str());
+    hook.wait().ok();
+    let is_answer = |data: &Value| data["event"]["kind"] == "session.answered";
+    let sent = streams
+        .each_mut()
+        .map(|stream| stream.find("event", is_answer).data["event"]["evidence"].clone());
+    let listed = [&reads, &logs].map(|token| {
+        let log = server.list("/api/v1/events?kind=session.answered", token);
+        log["events"][0]["evidence"].clone()
+    });
+    for [hidden, full] in [sent, listed] {
+        assert_eq!(hidden, "");
+        let full = text(&full);
+        let both = full.contains("touch a") && full.contains("use the staging database");
+        assert!(both, "{full}");
+    }
+}

@@ -51,12 +51,56 @@ pub struct FleetRow {
     forms: OnceLock<RowForms>,
 }
 
-/// A row in two forms.
-#[derive(Debug)]
-struct RowForms {
+/// JSON on one line: for those who have the scope `logs`, and for all others.
+#[derive(Debug, Clone)]
+struct ScopedText {
     full: String,
     /// Without what only `logs` shows, if there is any.
     plain: Option<String>,
+}
+
+impl ScopedText {
+    fn of(value: &Value) -> Self {
+        let mut plain = value.clone();
+        private::hide(&mut plain);
+        Self {
+            full: as_text(value),
+            plain: (plain != *value).then(|| as_text(&plain)),
+        }
+    }
+
+    fn text(&self, logs: bool) -> &str {
+        match &self.plain {
+            Some(plain) if !logs => plain,
+            _ => &self.full,
+        }
+    }
+}
+
+/// An event of the log, as it is sent.
+#[derive(Debug, Clone)]
+pub struct EventRow {
+    pub cursor: u64,
+    text: ScopedText,
+}
+
+impl EventRow {
+    fn of(event: &EventView) -> Self {
+        Self {
+            cursor: event.cursor,
+            text: ScopedText::of(&json!({"v": 1, "event": event})),
+        }
+    }
+
+    pub fn text(&self, logs: bool) -> &str {
+        self.text.text(logs)
+    }
+}
+
+/// What is made of a row once.
+#[derive(Debug)]
+struct RowForms {
+    text: ScopedText,
     /// What is left of it without what time alone changes.
     lasting: String,
 }
@@ -76,11 +120,7 @@ impl FleetRow {
     }
 
     pub fn text(&self, logs: bool) -> &str {
-        let forms = self.forms();
-        match &forms.plain {
-            Some(plain) if !logs => plain,
-            _ => &forms.full,
-        }
+        self.forms().text.text(logs)
     }
 
     pub fn is_as(&self, other: &FleetRow) -> bool {
@@ -91,17 +131,13 @@ impl FleetRow {
 impl RowForms {
     fn of(session: &SessionView) -> Self {
         let value = serde_json::to_value(session).unwrap_or(Value::Null);
-        let full = as_text(&value);
-        let mut plain = value.clone();
-        private::hide(&mut plain);
-        let plain = (plain != value).then(|| as_text(&plain));
+        let text = ScopedText::of(&value);
         let mut lasting = value;
         for part in ["why", "last_seen_at", "lease_until"] {
             lasting[part].take();
         }
         Self {
-            full,
-            plain,
+            text,
             lasting: lasting.to_string(),
         }
     }
@@ -126,7 +162,7 @@ pub struct Fleet {
     /// The newest event that it has.
     pub cursor: u64,
     /// The newest events, oldest first.
-    pub recent: Arc<Vec<(u64, String)>>,
+    pub recent: Arc<Vec<EventRow>>,
     pub at: Option<Timestamp>,
     /// Why it could not be looked at since then.
     pub error: Option<Value>,
@@ -158,7 +194,7 @@ pub fn look(context: &mut Context, before: &Fleet) -> Result<Fleet, Problem> {
         changes: None,
         cursor: recent
             .last()
-            .map_or(newest.0, |(cursor, _)| newest.0.max(*cursor)),
+            .map_or(newest.0, |event| newest.0.max(event.cursor)),
         recent,
         at: Some(clock::wall()),
         error: None,
@@ -170,7 +206,7 @@ fn recent(
     context: &mut Context,
     before: &Fleet,
     newest: Cursor,
-) -> Result<Arc<Vec<(u64, String)>>, Problem> {
+) -> Result<Arc<Vec<EventRow>>, Problem> {
     let is_gap =
         before.at.is_none() || newest.0 < before.cursor || newest.0 > before.cursor + RECENT as u64;
     if is_gap || newest.0 == before.cursor {
@@ -181,7 +217,7 @@ fn recent(
             Arc::default()
         });
     }
-    let mut recent: Vec<(u64, String)> = before.recent.as_ref().clone();
+    let mut recent: Vec<EventRow> = before.recent.as_ref().clone();
     recent.extend(events_after(context, before.cursor, RECENT)?);
     let over = recent.len().saturating_sub(RECENT);
     recent.drain(..over);
@@ -193,15 +229,14 @@ pub fn events_after(
     context: &mut Context,
     after: u64,
     limit: usize,
-) -> Result<Vec<(u64, String)>, Problem> {
+) -> Result<Vec<EventRow>, Problem> {
     let filter = EventFilter {
         after: Some(Cursor(after)),
         limit,
         ..EventFilter::default()
     };
     let found = context.service().log_page(&filter)?.value.items;
-    let shown = |event: &EventView| (event.cursor, as_text(&json!({"v": 1, "event": event})));
-    Ok(found.iter().map(shown).collect())
+    Ok(found.iter().map(EventRow::of).collect())
 }
 
 /// The followers, and the way to the thread that looks.

@@ -1,6 +1,8 @@
-//! What only the scope `logs` shows: prompts, questions and command lines. They may be anywhere in an answer.
+//! What only the scope `logs` shows: prompts, questions with their answers, and command lines. They may be anywhere in an
+//! answer.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tenure_core::event::EventKind;
 
 /// What stands where a session asks something.
 const ASKS: &str = "an answer";
@@ -10,24 +12,35 @@ pub fn hide(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(hide),
         Value::Object(object) => {
-            if object.get("title_by") == Some(&json!("prompt")) {
-                object.insert("title".into(), Value::Null);
-            }
-            let is_session = object.contains_key("handle");
-            if let Some(asks) = object
-                .get_mut("asks")
-                .filter(|asks| is_session && asks.is_string())
-            {
-                *asks = json!(ASKS);
-            }
-            object.remove("last_words");
-            let is_process = object.contains_key("pid");
-            if let Some(command) = object.get_mut("command").filter(|_| is_process) {
-                *command = json!("");
-            }
+            hide_fields(object);
             object.values_mut().for_each(hide);
         }
         _ => {}
+    }
+}
+
+/// Removes them from a session, a process, an event or a question.
+fn hide_fields(object: &mut Map<String, Value>) {
+    if object.get("title_by") == Some(&json!("prompt")) {
+        object.insert("title".into(), Value::Null);
+    }
+    object.remove("last_words");
+    let is_session = object.contains_key("handle");
+    if is_session && object.get("asks").is_some_and(Value::is_string) {
+        object.insert("asks".into(), json!(ASKS));
+    }
+    if object.contains_key("pid") && object.contains_key("command") {
+        object.insert("command".into(), json!(""));
+    }
+    // The log has what was asked, and the words of the answer.
+    let is_answer = object.get("kind") == Some(&json!(EventKind::Answered.as_str()));
+    if is_answer && object.contains_key("evidence") {
+        object.insert("evidence".into(), json!(""));
+    }
+    let is_question = object.contains_key("shown") && object.contains_key("questions");
+    if is_question {
+        object.insert("shown".into(), json!([]));
+        object.insert("questions".into(), json!([]));
     }
 }
 
@@ -47,5 +60,23 @@ mod tests {
         assert_eq!(holder["last_words"], Value::Null);
         assert_eq!(holder["survivors"][0]["command"], "");
         assert_eq!(body["session"]["title"], "Login");
+    }
+
+    #[test]
+    fn what_was_asked_and_answered_is_hidden_in_the_log_and_in_a_question() {
+        let answered =
+            json!({"kind": "session.answered", "evidence": "allow to q-1, Bash: touch a"});
+        let granted = json!({"kind": "claim.granted", "evidence": "it was free"});
+        let question =
+            json!({"id": "q-1", "shown": ["touch a"], "questions": [{"question": "Which?"}]});
+        let mut body = json!({"events": [answered, granted], "sent": {"question": question, "by": "token ci"}});
+        hide(&mut body);
+        assert_eq!(body["events"][0]["evidence"], "");
+        assert_eq!(body["events"][1]["evidence"], "it was free");
+        let question = json!({"id": "q-1", "shown": [], "questions": []});
+        assert_eq!(
+            body["sent"],
+            json!({"question": question, "by": "token ci"})
+        );
     }
 }

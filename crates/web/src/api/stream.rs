@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::access::Access;
 use super::answer::{Fault, Refusal};
-use super::fleet::{Fleet, FleetRow, Follower, as_text, events_after};
+use super::fleet::{EventRow, Fleet, FleetRow, Follower, as_text, events_after};
 use super::request::of_query;
 use super::state::Server;
 use super::store::busy;
@@ -280,10 +280,10 @@ impl Stream {
             let is_at_hand = fleet
                 .recent
                 .first()
-                .is_some_and(|(first, _)| *first <= self.cursor + 1);
+                .is_some_and(|first| first.cursor <= self.cursor + 1);
             let after = self.cursor;
-            let found: Vec<(u64, String)> = if is_at_hand {
-                let behind = fleet.recent.iter().filter(|(cursor, _)| *cursor > after);
+            let found: Vec<EventRow> = if is_at_hand {
+                let behind = fleet.recent.iter().filter(|event| event.cursor > after);
                 behind.cloned().collect()
             } else {
                 let read = self
@@ -292,14 +292,15 @@ impl Stream {
                     .ask(move |context| events_after(context, after, PAGE));
                 read.await.map_err(|_| Over)?
             };
-            let Some((last, _)) = found.last() else {
+            let Some(last) = found.last() else {
                 // Those that are missing cannot be read, or were removed.
                 self.cursor = fleet.cursor;
                 return Ok(());
             };
-            self.cursor = *last;
-            for (cursor, text) in &found {
-                self.say("event", Some(*cursor), text).await?;
+            self.cursor = last.cursor;
+            for event in &found {
+                let text = event.text(self.logs);
+                self.say("event", Some(event.cursor), text).await?;
             }
         }
         Ok(())
