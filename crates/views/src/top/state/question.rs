@@ -2,7 +2,7 @@
 
 use tenure_elsewhere::answers::QuestionView;
 use tenure_service::answer::Problem;
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Effect, Mode, Top, edit, told};
 use crate::screen::Size;
@@ -84,21 +84,35 @@ fn fits(question: &QuestionView, size: Size) -> bool {
 
 /// A question as it is shown: what is wider than the screen goes on below, and nothing is cut.
 pub fn question_lines(question: &QuestionView, columns: usize) -> Vec<String> {
+    let said = question.lines();
+    said.iter()
+        .flat_map(|said| wrapped(said, columns.max(2)))
+        .collect()
+}
+
+fn wrapped(said: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    for said in question.lines() {
-        let (mut line, mut width) = (String::new(), 0);
-        for c in said.chars() {
-            let wide = c.width().unwrap_or(1);
-            if width + wide > columns.max(2) {
-                lines.push(std::mem::take(&mut line));
-                width = 0;
-            }
-            line.push(c);
-            width += wide;
+    let (mut line, mut last) = (String::new(), 0);
+    for c in said.chars() {
+        // What takes no room of its own stays with the character before it, and may make that wider.
+        if c.width() != Some(0) {
+            last = line.len();
         }
-        lines.push(line);
+        line.push(c);
+        if cells(&line) > columns && last > 0 {
+            let rest = line.split_off(last);
+            lines.push(std::mem::replace(&mut line, rest));
+            last = 0;
+        }
     }
+    lines.push(line);
     lines
+}
+
+/// How many cells a text takes at most: not every terminal joins the same characters into one.
+fn cells(text: &str) -> usize {
+    let apart: usize = text.chars().map(|c| c.width().unwrap_or(1)).sum();
+    apart.max(text.width())
 }
 
 #[cfg(test)]
@@ -204,5 +218,19 @@ mod tests {
         let long = "echo 日本 ".repeat(40);
         let whole: String = question_lines(&question(&long, &[]), 31).concat();
         assert!(whole.contains(&long));
+    }
+
+    #[test]
+    fn a_character_that_the_next_one_makes_wider_is_measured_with_it() {
+        let hearts = "\u{2764}\u{fe0f}".repeat(80 * 12);
+        let lines = question_lines(&question(&hearts, &[]), 31);
+        assert!(lines.concat().contains(&hearts));
+        for line in lines {
+            assert!(line.width() <= 31, "{line:?}");
+            assert!(!line.starts_with('\u{fe0f}'), "{line:?}");
+        }
+        let mut top = top();
+        top.take_question(Ok(question(&hearts, &[])), WIDE);
+        assert_eq!(top.mode, Mode::Keys, "it needs 24 rows");
     }
 }
