@@ -10,7 +10,7 @@ use tenure_core::id::QuestionId;
 use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
 use tenure_core::reason::Reason;
-use tenure_elsewhere::answers::{AnswerRequest, Answerer, reply};
+use tenure_elsewhere::answers::{AnswerRequest, Answerer, PersonsAnswer, reply};
 use tenure_host::env;
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{CutOffView, SessionView};
@@ -239,7 +239,25 @@ pub fn choices(of: Choices, session: Option<&SessionView>, all: &[SessionView]) 
     }
 }
 
-/// Does it; returns what a person is told. To resume is not done here: its agent takes the terminal.
+/// Sends a person's answer to the question that was shown; returns what the person is told.
+pub fn send_answer(
+    context: &mut Context,
+    handle: &str,
+    id: &str,
+    answer: PersonsAnswer,
+) -> Result<String, Problem> {
+    let by = Answerer::person(context)?;
+    let request = AnswerRequest {
+        session: handle.to_owned(),
+        id: QuestionId::parse(id)?,
+        answer,
+    };
+    let sent = reply::answer(context, &by, request)?;
+    Ok(format!("{} sent to {handle}", sent.answer))
+}
+
+/// Does it; returns what a person is told. To resume is not done here: its agent takes the terminal. Nor is an answer,
+/// which is no text: see [`send_answer`].
 pub fn act(
     context: &mut Context,
     act: Act,
@@ -260,23 +278,12 @@ pub fn act(
             let place = place.map_or_else(String::new, |place| format!(" at {place}"));
             Ok(format!("switched to {handle}{place}"))
         }
-        Act::Answer => {
-            let by = Answerer::person(context)?;
-            let words = texts.get(1..).unwrap_or_default();
-            let request = AnswerRequest {
-                session: handle.to_owned(),
-                id: QuestionId::parse(text(0))?,
-                answer: reply::of_words(words, None)?,
-            };
-            let sent = reply::answer(context, &by, request)?;
-            Ok(format!("{} sent to {handle}", sent.answer))
-        }
         Act::Tell => {
             let sent = context.service().tell(handle, text(0))?.value;
             tenure_elsewhere::wake::start_turn(context, &sent).finish_beside();
             Ok(told(&sent))
         }
-        Act::Resume | Act::History => Ok(String::new()),
+        Act::Resume | Act::History | Act::Answer => Ok(String::new()),
         Act::Free => {
             let request = ReleaseRequest {
                 key: Key::parse(text(0))?,

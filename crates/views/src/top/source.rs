@@ -26,13 +26,14 @@ use tenure_core::ignore::Ignore;
 use tenure_core::key::Key;
 use tenure_core::store::ClaimFilter;
 use tenure_core::time::Timestamp;
+use tenure_elsewhere::answers::PersonsAnswer;
 use tenure_elsewhere::answers::reply::{self, QuestionView};
 use tenure_host::{clock, pause};
 use tenure_service::answer::{Class, Hint, Problem};
 use tenure_service::view::{ClaimView, EventView, SessionView, TimelineView};
 use tenure_service::{ListRequest, TimelineRequest, Whoami};
 
-use super::act::{Act, act};
+use super::act::{Act, act, send_answer};
 use super::keys::{Key as Pressed, Reader};
 use crate::notify::notifier::Notifier;
 use crate::session_list;
@@ -101,6 +102,12 @@ pub enum Ask {
     Details(DetailsQuery),
     /// What the session of this handle asks.
     Question(String),
+    /// The answer to a question, by its id.
+    Answer {
+        handle: String,
+        id: String,
+        answer: PersonsAnswer,
+    },
     Do {
         act: Act,
         handle: String,
@@ -292,22 +299,36 @@ fn answer(asked: &Receiver<Ask>, to: &Sender<ScreenEvent>, reading: &Mutex<()>) 
                 let found = with(&mut kept, |context| reply::only(context, &handle));
                 ScreenEvent::Question(found.map(Box::new))
             }
+            Ask::Answer { handle, id, answer } => change(&mut kept, to, reading, |context| {
+                send_answer(context, &handle, &id, answer)
+            }),
             Ask::Do {
                 act: what,
                 handle,
                 texts,
-            } => ScreenEvent::Did(with(&mut kept, |context| {
-                let said = act(context, what, &handle, &texts);
-                mirror::catch_up(context);
-                send_list(context, to, reading)
-                    .ignore("the other thread says why it cannot be read");
-                said
-            })),
+            } => change(&mut kept, to, reading, |context| {
+                act(context, what, &handle, &texts)
+            }),
         };
         if to.send(event).is_err() {
             return;
         }
     }
+}
+
+/// Changes something, and sends the list as it is then.
+fn change(
+    kept: &mut Option<Context>,
+    to: &Sender<ScreenEvent>,
+    reading: &Mutex<()>,
+    run: impl FnOnce(&mut Context) -> Result<String, Problem>,
+) -> ScreenEvent {
+    ScreenEvent::Did(with(kept, |context| {
+        let said = run(context);
+        mirror::catch_up(context);
+        send_list(context, to, reading).ignore("the other thread says why it cannot be read");
+        said
+    }))
 }
 
 /// Does something with an open store, which is opened again after a failure.

@@ -524,9 +524,13 @@ impl Top {
         if act == Act::Resume {
             return vec![Effect::Leave(TopExit::Resume(handle))];
         }
-        self.said = Some(format!("{handle}: …"));
-        self.doing.push_back(act.short(&handle));
+        self.show_doing(act, &handle);
         vec![Effect::Ask(Ask::Do { act, handle, texts })]
+    }
+
+    fn show_doing(&mut self, act: Act, handle: &str) {
+        self.said = Some(format!("{handle}: …"));
+        self.doing.push_back(act.short(handle));
     }
 
     fn type_filter(&mut self, key: Key) {

@@ -1,6 +1,6 @@
 //! A question of a session on the screen: nothing answers it before all of it is shown.
 
-use tenure_elsewhere::answers::QuestionView;
+use tenure_elsewhere::answers::{PersonsAnswer, QuestionView};
 use tenure_service::answer::Problem;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -8,6 +8,7 @@ use super::{Effect, Mode, Top, edit, told};
 use crate::screen::Size;
 use crate::top::act::Act;
 use crate::top::keys::Key;
+use crate::top::source::Ask;
 
 /// Lines of the screen that are not for the question: the first and the last.
 const OTHERS: usize = 2;
@@ -51,11 +52,14 @@ impl Top {
         key: Key,
     ) -> Vec<Effect> {
         let takes_text = !question.questions.is_empty();
-        let word = match key {
+        let answer = match key {
             Key::Escape => return Vec::new(),
-            Key::Char('y') if !takes_text => Some("allow".to_owned()),
-            Key::Char('n') if !takes_text => Some("deny".to_owned()),
-            Key::Enter if takes_text && !text.trim().is_empty() => Some(text.clone()),
+            Key::Char('y') if !takes_text => Some(PersonsAnswer::Allow),
+            Key::Char('n') if !takes_text => Some(PersonsAnswer::Deny(None)),
+            // What is typed is the text, even if it reads `deny`: that may be one of the options.
+            Key::Enter if takes_text && !text.trim().is_empty() => {
+                Some(PersonsAnswer::Texts(vec![text.clone()]))
+            }
             other => {
                 if takes_text {
                     edit(&mut text, other);
@@ -63,10 +67,15 @@ impl Top {
                 None
             }
         };
-        match word {
-            Some(word) => {
-                let texts = vec![question.id, word];
-                self.perform(Act::Answer, question.session, texts)
+        match answer {
+            Some(answer) => {
+                let QuestionView { session, id, .. } = *question;
+                self.show_doing(Act::Answer, &session);
+                vec![Effect::Ask(Ask::Answer {
+                    handle: session,
+                    id,
+                    answer,
+                })]
             }
             None => {
                 self.mode = Mode::Question { question, text };
@@ -122,8 +131,8 @@ mod tests {
 
     use super::*;
     use crate::top::sample::{NOW, ten};
-    use crate::top::source::Ask;
 
+    const ID: &str = "q-k7qd2m4zw9";
     const WIDE: Size = Size {
         columns: 80,
         rows: 24,
@@ -135,7 +144,7 @@ mod tests {
             options: Vec::new(),
         };
         Box::new(QuestionView {
-            id: "q-k7qd2m4zw9".into(),
+            id: ID.into(),
             session: "claude-k7qd".into(),
             kind: if questions.is_empty() {
                 "permission"
@@ -157,15 +166,9 @@ mod tests {
         top
     }
 
-    fn sent(effects: &[Effect]) -> Option<Vec<&str>> {
+    fn sent(effects: &[Effect]) -> Option<(&str, &PersonsAnswer)> {
         match effects {
-            [
-                Effect::Ask(Ask::Do {
-                    act: Act::Answer,
-                    texts,
-                    ..
-                }),
-            ] => Some(texts.iter().map(String::as_str).collect()),
+            [Effect::Ask(Ask::Answer { id, answer, .. })] => Some((id.as_str(), answer)),
             _ => None,
         }
     }
@@ -178,8 +181,9 @@ mod tests {
         assert!(top.press(Key::Char('y')).is_empty(), "nothing is shown yet");
         top.take_question(Ok(question("touch a", &[])), WIDE);
         let done = top.press(Key::Char('y'));
-        assert_eq!(sent(&done), Some(vec!["q-k7qd2m4zw9", "allow"]));
-        for (key, expected) in [('n', Some(vec!["q-k7qd2m4zw9", "deny"])), ('x', None)] {
+        assert_eq!(sent(&done), Some((ID, &PersonsAnswer::Allow)));
+        let denied = PersonsAnswer::Deny(None);
+        for (key, expected) in [('n', Some((ID, &denied))), ('x', None)] {
             top.take_question(Ok(question("touch a", &[])), WIDE);
             assert_eq!(sent(&top.press(Key::Char(key))), expected);
             top.press(Key::Escape);
@@ -203,14 +207,17 @@ mod tests {
     }
 
     #[test]
-    fn a_question_takes_what_is_typed() {
-        let mut top = top();
-        top.take_question(Ok(question("Which colour?", &["Which colour?"])), WIDE);
-        for key in "yes".chars() {
-            assert!(top.press(Key::Char(key)).is_empty());
+    fn a_question_takes_what_is_typed_as_a_text() {
+        for typed in ["yes", "deny", "allow"] {
+            let mut top = top();
+            top.take_question(Ok(question("Which one?", &["Which one?"])), WIDE);
+            for key in typed.chars() {
+                assert!(top.press(Key::Char(key)).is_empty());
+            }
+            let done = top.press(Key::Enter);
+            let text = PersonsAnswer::Texts(vec![typed.to_owned()]);
+            assert_eq!(sent(&done), Some((ID, &text)));
         }
-        let done = top.press(Key::Enter);
-        assert_eq!(sent(&done), Some(vec!["q-k7qd2m4zw9", "yes"]));
     }
 
     #[test]
@@ -231,6 +238,6 @@ mod tests {
         }
         let mut top = top();
         top.take_question(Ok(question(&hearts, &[])), WIDE);
-        assert_eq!(top.mode, Mode::Keys, "it needs 24 rows");
+        assert_eq!(top.mode, Mode::Keys, "it needs more rows than there are");
     }
 }
