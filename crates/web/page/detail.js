@@ -43,9 +43,10 @@ const acts = (row) => /** @type {any} */ ([
 /** What a session asks, whole, and the answers to it: each for the question that is shown here, by its id. */
 function Question({ of, session }) {
   const answer = { path: `sessions/${part(session.id)}/answer`, reason: false, done: `the answer to ${clean(session.handle)} is sent` };
-  const deny = { ...answer, title: `Deny what ${clean(session.handle)} asks`, verb: 'Deny', body: { id: of.id, answer: 'deny' },
+  const shown = of.shown.map(clean).join('\n');
+  const deny = { ...answer, shown, title: `Deny what ${clean(session.handle)} asks`, verb: 'Deny', body: { id: of.id, answer: 'deny' },
     says: 'Nothing runs. The model reads what you write.', fields: [{ name: 'message', label: 'Message', lines: 2 }] };
-  const allow = { ...answer, title: `Allow one call of ${clean(of.tool)}`, verb: 'Allow', body: { id: of.id, answer: 'allow' },
+  const allow = { ...answer, shown, title: `Allow one call of ${clean(of.tool)}`, verb: 'Allow', body: { id: of.id, answer: 'allow' },
     says: `${clean(session.handle)} may do this once, in ${clean(of.dir)}.` };
   const texts = { ...answer, title: `Answer ${clean(session.handle)}`, verb: 'Answer', body: { id: of.id },
     says: 'One of the answers that it offers, or your own words.',
@@ -53,7 +54,7 @@ function Question({ of, session }) {
     shape: (values) => ({ texts: of.questions.map((_, at) => values[`text${at}`]) }) };
   const both = /** @type {any} */ ([of.kind === 'permission' ? ['Allow…', allow] : ['Answer…', texts], ['Deny…', deny]]);
   return html`<section aria-label="Question"><h3>Asks for ${of.kind === 'permission' ? html`permission for <${Text} of=${of.tool} />` : 'an answer'}</h3>
-    <p>in <${Text} of=${of.dir} /></p><pre>${of.shown.map(clean).join('\n')}</pre>
+    <p>in <${Text} of=${of.dir} /></p><pre class="asked">${shown}</pre>
     <p class="buttons">${both.map(([label, act]) => html`<button type="button" key=${label} onClick=${() => open(act)}>${label}</button>`)}</p></section>`;
 }
 

@@ -108,7 +108,7 @@ export const may = (scope) => state.scopes === null || state.scopes.includes(sco
 
 /**
  * Opens the dialog of an act.
- * @param act {{title: string, says: unknown, verb: string, path: string, body?: object, reason?: boolean,
+ * @param act {{title: string, says: unknown, shown?: string, verb: string, path: string, body?: object, reason?: boolean,
  *   fields?: Array<{name: string, label: string, options?: string[], lines?: number}>, shape?: (values: any) => object,
  *   done: string}}
  */
@@ -147,6 +147,7 @@ export function Dialog() {
     <form onSubmit=${send} key=${act.path}>
       <h2 id="act-title">${act.title}</h2>
       <p>${act.says}</p>
+      ${act.shown && html`<pre class="asked">${act.shown}</pre>`}
       ${fields.map((field) => html`<label>${field.label} <${Field} field=${field} /></label>`)}
       <${Problem} error=${error} />
       <p class="buttons"><button type="submit" class="main" disabled=${sending}>${act.verb}</button>

@@ -13,6 +13,7 @@ mod filters;
 mod fleet;
 mod hosts;
 mod looks;
+mod questions;
 mod runs;
 mod strangers;
 mod stream;
