@@ -45,7 +45,7 @@ function Question({ of, session }) {
   const answer = { path: `sessions/${part(session.id)}/answer`, reason: false, done: `the answer to ${clean(session.handle)} is sent` };
   const shown = of.shown.map(clean).join('\n');
   const deny = { ...answer, shown, title: `Deny what ${clean(session.handle)} asks`, verb: 'Deny', body: { id: of.id, answer: 'deny' },
-    says: 'Nothing runs. The model reads what you write.', fields: [{ name: 'message', label: 'Message', lines: 2 }] };
+    says: 'Nothing runs. The model reads what you write.', fields: [{ name: 'message', label: 'Message (optional)', lines: 2, optional: true }] };
   const allow = { ...answer, shown, title: `Allow one call of ${clean(of.tool)}`, verb: 'Allow', body: { id: of.id, answer: 'allow' },
     says: `${clean(session.handle)} may do this once, in ${clean(of.dir)}.` };
   const texts = { ...answer, title: `Answer ${clean(session.handle)}`, verb: 'Answer', body: { id: of.id },

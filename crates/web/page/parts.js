@@ -109,7 +109,7 @@ export const may = (scope) => state.scopes === null || state.scopes.includes(sco
 /**
  * Opens the dialog of an act.
  * @param act {{title: string, says: unknown, shown?: string, verb: string, path: string, body?: object, reason?: boolean,
- *   fields?: Array<{name: string, label: string, options?: string[], lines?: number}>, shape?: (values: any) => object,
+ *   fields?: Array<{name: string, label: string, options?: string[], lines?: number, optional?: boolean}>, shape?: (values: any) => object,
  *   done: string}}
  */
 export const open = (act) => set({ act });
@@ -159,5 +159,5 @@ function Field({ field }) {
   if (field.options) {
     return html`<select name=${field.name} required>${field.options.map((one) => html`<option value=${one}>${clean(one)}</option>`)}</select>`;
   }
-  return html`<textarea name=${field.name} required maxlength="1000" rows=${field.lines ?? 2}></textarea>`;
+  return html`<textarea name=${field.name} required=${!field.optional} maxlength="1000" rows=${field.lines ?? 2}></textarea>`;
 }

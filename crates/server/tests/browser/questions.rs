@@ -104,3 +104,18 @@ fn no_part_of_a_long_command_is_beside_the_screen() {
     browser.is_accessible("the dialog of a question");
     browser.ends_clean();
 }
+
+#[test]
+#[ignore = "needs Chromium: scripts/test --stage browser"]
+fn a_denial_needs_no_message() {
+    let (env, one) = answering();
+    let hook = asks(&env, &one, "touch a");
+    let server = Server::new(&env);
+    let mut browser = Browser::login(&env, &server);
+    choose(&mut browser, &one);
+    shown(&mut browser);
+    press(&mut browser, "Deny");
+    send(&mut browser);
+    assert_eq!(decision(hook)["behavior"], "deny");
+    browser.ends_clean();
+}
