@@ -73,6 +73,9 @@ function Changes({ of }) {
   return html`${said.join(', ')}${of.base && html`, against <${Text} of=${of.base} />`}`;
 }
 
+/** How often the questions of a session that waits are asked for again, in milliseconds: they are files, which no event announces. */
+const QUESTIONS_EVERY = 2_000;
+
 export function Detail({ name, close }) {
   const heading = useRef(null);
   const row = state.sessions.find((one) => one.handle === name || one.id === name);
@@ -81,7 +84,8 @@ export function Detail({ name, close }) {
   const [log] = useAnswer('events', { session: name, limit: '30' }, concerns);
   const [stands] = useAnswer(`sessions/${part(name)}/changes`, {}, concerns);
   const waits = row?.activity === 'waiting' && !row.host && may('act') && may('logs');
-  const [asked] = useAnswer(waits ? `sessions/${part(name)}/questions` : '', {}, concerns);
+  const [asked] = useAnswer(waits ? `sessions/${part(name)}/questions` : '', {}, concerns,
+    { stamp: `${row?.asks} ${row?.activity_since}`, every: QUESTIONS_EVERY });
   /** @type {import('schema').Session | undefined} */
   const session = answer ? { ...answer.session, ...row } : row;
   useEffect(() => { heading.current?.focus(); }, [Boolean(session)]);

@@ -68,18 +68,26 @@ export function Table({ label, columns, rows, id, chosen, choose, empty }) {
 /** Whether a click is for the row, not for a button in it. */
 export const outside = (event) => !event.target.closest('button, a, code, input, select');
 
-/** An answer of the server, asked again after events that `matters`. */
-export function useAnswer(path, parameters = {}, matters = (_event) => true) {
-  const [answer, setAnswer] = useState({ value: null, error: null });
+const NOTHING = { value: null, error: null };
+
+/**
+ * An answer of the server, asked again after events that `matters`, when `stamp` changes, and every so many milliseconds
+ * if `every` is given.
+ */
+export function useAnswer(path, parameters = {}, matters = (_event) => true, { stamp = '', every = 0 } = {}) {
+  const [answer, setAnswer] = useState(NOTHING);
   const query = JSON.stringify(parameters);
   useEffect(() => {
+    if (!path) {
+      setAnswer(NOTHING);
+      return;
+    }
     let ended = false;
     let timer = null;
     let asked = 0;
     const ask = () => {
       timer = null;
       asked = Date.now();
-      if (!path) return;
       get(path, JSON.parse(query)).then(
         (value) => ended || setAnswer({ value, error: null }),
         (error) => ended || setAnswer((last) => ({ value: error.status === 404 ? null : last.value, error })),
@@ -90,16 +98,18 @@ export function useAnswer(path, parameters = {}, matters = (_event) => true) {
       if (!timer && !document.hidden) timer = setTimeout(ask, Math.max(50, asked + 1_000 - Date.now()));
     };
     ask();
+    const again = every ? setInterval(soon, every) : null;
     const stop = follow((event) => { if (!event || matters(event)) soon(); });
     const seen = () => { if (!document.hidden) soon(); };
     document.addEventListener('visibilitychange', seen);
     return () => {
       ended = true;
       clearTimeout(timer);
+      clearInterval(again);
       stop();
       document.removeEventListener('visibilitychange', seen);
     };
-  }, [path, query]);
+  }, [path, query, stamp, every]);
   return [answer.value, answer.error];
 }
 

@@ -1,9 +1,9 @@
 //! What an agent asks a person, on the page: shown whole, answered once.
 
 use serde_json::{Value, json};
-use tenure_testkit::{Background, Cmd, Env};
+use tenure_testkit::{Background, Cmd, Env, poll};
 
-use crate::support::{Browser, Member, Server, env};
+use crate::support::{Browser, Member, SOON, Server, env};
 
 const QUESTION: &str = "section[aria-label=Question]";
 
@@ -117,5 +117,44 @@ fn a_denial_needs_no_message() {
     press(&mut browser, "Deny");
     send(&mut browser);
     assert_eq!(decision(hook)["behavior"], "deny");
+    browser.ends_clean();
+}
+
+#[test]
+#[ignore = "needs Chromium: scripts/test --stage browser"]
+fn a_question_that_is_written_after_its_session_waits_appears() {
+    let (env, one) = answering();
+    let _first = asks(&env, &one, "touch a");
+    let (questions, away) = (env.state().join("questions"), env.state().join("away"));
+    poll(SOON, "the question is open", || {
+        // A file beside it means that it is still being written.
+        let files = std::fs::read_dir(&questions).ok()?.flatten();
+        let files: Vec<_> = files.map(|file| file.path()).collect();
+        let is_open = files.len() == 1 && files[0].extension().is_some_and(|end| end == "json");
+        is_open.then_some(())
+    });
+    std::fs::rename(&questions, &away).unwrap();
+    let server = Server::new(&env);
+    let mut browser = Browser::login(&env, &server);
+    browser.row_shows(&one.handle, "asks");
+    browser.run(
+        "globalThis.answered = page.waitForResponse((one) => one.url().endsWith('/questions'))",
+    );
+    choose(&mut browser, &one);
+    let sections = browser.run(&format!(
+        "await globalThis.answered; return (await page.$$('{QUESTION}')).length"
+    ));
+    assert_eq!(sections, 0);
+    // Neither the row nor the log changes now.
+    std::fs::rename(&away, &questions).unwrap();
+    assert_eq!(shown(&mut browser), "touch a");
+    // Another one takes its place while the session still waits.
+    let second = asks(&env, &one, "touch b");
+    browser.run(&format!(
+        "await page.waitForSelector('{QUESTION} pre:text-is(\"touch b\")')"
+    ));
+    press(&mut browser, "Allow");
+    send(&mut browser);
+    assert_eq!(decision(second), json!({"behavior": "allow"}));
     browser.ends_clean();
 }
