@@ -35,6 +35,19 @@ const parsed = (text) => {
   }
 }
 
+// Calls opencode's client. What that does not have, or what fails, is ignored.
+const quietly = async (call) => {
+  try {
+    await call()
+  } catch {}
+}
+
+const end = (child) => {
+  try {
+    child?.kill()
+  } catch {}
+}
+
 // One event to tenure, one answer back.
 const ask = (event) =>
   new Promise((resolve) => {
@@ -81,7 +94,7 @@ const beside = (flag, event, said) => {
   child.stdout.setEncoding("utf8")
   child.stdout.on("data", (part) => {
     text += part
-    if (text.length > MAX_CHARS) child.kill()
+    if (text.length > MAX_CHARS) end(child)
   })
   child.stdin.end(JSON.stringify(event))
   return child
@@ -95,7 +108,7 @@ const wait = (client, event) => {
     const said = (text) => {
       waiters.delete(id)
       const parts = [{ type: "text", text: text.trim() }]
-      if (parts[0].text) client.session.promptAsync({ path: { id }, body: { parts } }).catch(() => {})
+      if (parts[0].text) quietly(() => client.session.promptAsync({ path: { id }, body: { parts } }))
     }
     waiters.set(id, beside("--wait", event, said))
   } catch {}
@@ -106,11 +119,7 @@ const offer = (event, answered) => {
   try {
     if (!ANSWERS || !isThere()) return () => {}
     const child = beside("--answers", event, (text) => answered(parsed(text)))
-    return () => {
-      try {
-        child.kill()
-      } catch {}
-    }
+    return () => end(child)
   } catch {
     return () => {}
   }
@@ -153,7 +162,8 @@ export const Tenure = async ({ client, directory }) => {
       if (answer.env && typeof answer.env === "object") session.env = answer.env
       if (answer.wait === true) wait(client, event)
       if (typeof answer.message === "string" && answer.message) {
-        client?.tui?.showToast?.({ body: { title: "tenure", message: answer.message, variant: "warning" } })?.catch?.(() => {})
+        const body = { title: "tenure", message: answer.message, variant: "warning" }
+        quietly(() => client.tui.showToast({ body }))
       }
       return answer
     })
@@ -309,7 +319,7 @@ export const Tenure = async ({ client, directory }) => {
     "session.status": ({ sessionID, status }) => retry(sessionID, status),
     "message.part.updated": ({ part }) => answered(part),
     "session.deleted": ({ info }) => {
-      waiters.get(info.id)?.kill()
+      end(waiters.get(info.id))
       sessions.delete(info.id)
     },
     "permission.asked": (asked) => {
@@ -345,7 +355,7 @@ export const Tenure = async ({ client, directory }) => {
     // to exit, in case it does. Unsent events go first.
     dispose: async () => {
       let timer
-      for (const waiter of waiters.values()) waiter.kill()
+      for (const waiter of waiters.values()) end(waiter)
       const late = new Promise((resolve) => {
         timer = setTimeout(resolve, MAX_MS_AT_EXIT)
       })
@@ -387,13 +397,18 @@ export const Tenure = async ({ client, directory }) => {
     },
 
     "tool.execute.before": async (input, output) => {
-      if (input?.sessionID) known(input.sessionID).cancelled = false
-      const answer = await tell(input?.sessionID, "PreToolUse", {
-        tool_name: input?.tool ?? null,
-        tool_input: output?.args ?? {},
-      })
-      if (input?.sessionID) known(input.sessionID).waiting.push(...context(answer))
-      if (typeof answer.block === "string" && answer.block) throw new Error(answer.block)
+      let block
+      try {
+        const session = known(input.sessionID)
+        session.cancelled = false
+        const answer = await tell(input.sessionID, "PreToolUse", {
+          tool_name: input.tool ?? null,
+          tool_input: output?.args ?? {},
+        })
+        session.waiting.push(...context(answer))
+        block = answer.block
+      } catch {}
+      if (typeof block === "string" && block) throw new Error(block)
     },
 
     "tool.execute.after": async (input, output) => {

@@ -10,7 +10,6 @@ use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, Signal, poll};
 use crate::env;
 use crate::support::answer::{PATIENCE, asked_by_nobody, register};
 use crate::support::hooked::Hooked;
-use crate::support::skip::skipped;
 
 /// Agents whose questions may be answered, for as long as a test needs.
 fn answering(wait: &str) -> Env {
@@ -594,87 +593,4 @@ fn only_the_hook_for_permissions_may_wait_and_only_as_long_as_the_switch_is_give
     let _with = install(&["--answers"]);
     env.tenure(&["uninstall", "claude"]).ok();
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
-}
-
-/// What opencode calls, with a client that writes down what is posted, and a program in place of tenure.
-const OPENCODE: &str = r#"
-import { Tenure } from "./tenure.mjs"
-import { renameSync, unlinkSync, writeFileSync } from "node:fs"
-const posts = []
-let posted = () => {}
-const client = { _client: { post: async (said) => { posts.push(said); posted() } }, session: { get: async () => ({ data: {} }) } }
-const plugin = await Tenure({ client, directory: "/w" })
-const event = (type, properties) => plugin.event({ event: { type, properties } })
-const answer = async (said) => {
-  const done = new Promise((resolve) => { posted = resolve })
-  writeFileSync("answer.new", JSON.stringify(said))
-  renameSync("answer.new", "answer")
-  await done
-  unlinkSync("answer")
-}
-const permission = (id) => event("permission.asked", { id, sessionID: "s", permission: "bash", patterns: ["touch a"], metadata: { command: "touch a" } })
-await permission("per_1")
-await answer({ decision: "allow" })
-await permission("per_2")
-await answer({ decision: "deny", message: "no" })
-await event("question.asked", { id: "que_1", sessionID: "s", questions: [{ question: "Which?", options: [{ label: "Red" }] }] })
-await answer({ decision: "answer", answers: [["Red"]] })
-await event("question.asked", { id: "que_2", sessionID: "s", questions: [{ question: "Which?", options: [{ label: "Red" }] }] })
-await answer({ decision: "deny", message: "no" })
-// Answered in opencode itself, before its process was started, and after.
-const asked = permission("per_3")
-await event("permission.replied", { sessionID: "s", requestID: "per_3", reply: "once" })
-await asked
-await permission("per_4")
-await event("permission.replied", { sessionID: "s", requestID: "per_4", reply: "once" })
-await permission("per_5")
-await answer({ decision: "allow" })
-console.log(JSON.stringify(posts.map(({ url, path, body }) => [url, path.requestID, body ?? null])))
-process.exit(0)
-"#;
-
-/// Waits for the answer if it is the process that waits; ended when the plugin ends it.
-const PROGRAM: &str = "#!/bin/sh\ncat >/dev/null\ncase \"$*\" in\n*--answers*) while [ ! -f answer ]; do sleep 0.05; done; cat answer;;\nesac\n";
-
-#[test]
-fn the_plugin_sends_opencode_an_answer_for_that_one_request() {
-    let env = env();
-    let agent = env.agent("runner");
-    if agent.run(Cmd::shell("node --version")).code != 0 {
-        return skipped("there is no node");
-    }
-    env.tenure(&["install", "opencode", "--answers"]).ok();
-    let plugin = env.home().join(".config/opencode/plugin/tenure.js");
-    let text = fs::read_to_string(&plugin).unwrap();
-    let program = env.work().join("program");
-    let with = text
-        .lines()
-        .map(|line| match line.strip_prefix("const PROGRAM = ") {
-            Some(_) => format!("const PROGRAM = {}", json!(program)),
-            None => line.to_owned(),
-        });
-    assert!(text.contains("const ANSWERS = true\n"), "{text}");
-    let with: Vec<String> = with.collect();
-    fs::write(env.work().join("tenure.mjs"), with.join("\n")).unwrap();
-    fs::write(env.work().join("run.mjs"), OPENCODE).unwrap();
-    fs::write(&program, PROGRAM).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-    let said = agent.run(Cmd::shell("node run.mjs").dir(&env.work())).ok();
-    let (permission, question) = (
-        "/permission/{requestID}/reply",
-        "/question/{requestID}/reply",
-    );
-    let expected = json!([
-        [permission, "per_1", {"reply": "once"}],
-        [permission, "per_2", {"reply": "reject", "message": "no"}],
-        [question, "que_1", {"answers": [["Red"]]}],
-        ["/question/{requestID}/reject", "que_2", null],
-        [permission, "per_5", {"reply": "once"}],
-    ]);
-    let posted: Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!(posted, expected);
-    // Without the switch nothing is offered.
-    env.tenure(&["install", "opencode"]).ok();
-    let text = fs::read_to_string(&plugin).unwrap();
-    assert!(text.contains("const ANSWERS = false\n"), "{text}");
 }

@@ -87,6 +87,7 @@ mod missions;
 mod notices;
 mod notifications;
 mod openclaw;
+mod opencode_plugin;
 mod output;
 mod output_foreign_text;
 mod output_lists;
