@@ -171,10 +171,8 @@ export const Tenure = async ({ client, directory }) => {
     return session.last
   }
 
-  // The processes that wait for an answer, by the id of what opencode asks.
+  // What ends the process that waits for an answer, by the id of what opencode asks; until it was answered.
   const offers = new Map()
-  // The ids of what was answered in opencode itself.
-  const over = new Set()
 
   const post = (url, id, body) => {
     const said = { url, path: { requestID: id }, headers: { "Content-Type": "application/json" } }
@@ -195,11 +193,17 @@ export const Tenure = async ({ client, directory }) => {
     },
   }
 
-  // Once tenure knows that the session waits.
+  // Once tenure knows that the session waits, unless it was answered in opencode by then.
   const offerTo = async (kind, asked, input, told) => {
+    if (!ANSWERS || typeof asked.id !== "string" || offers.has(asked.id)) return told
+    const not_yet = () => {}
+    offers.set(asked.id, not_yet)
     await told
-    const session = known(asked.sessionID)
-    if (!ANSWERS || session.parent || typeof asked.id !== "string" || offers.has(asked.id) || over.has(asked.id)) return
+    if (offers.get(asked.id) !== not_yet) return
+    if (known(asked.sessionID).parent) {
+      offers.delete(asked.id)
+      return
+    }
     const event = {
       hook_event_name: "PermissionRequest",
       session_id: asked.sessionID,
@@ -215,9 +219,8 @@ export const Tenure = async ({ client, directory }) => {
   }
 
   const withdraw = (id) => {
-    over.add(id)
-    const end = offers.get(id)
-    if (offers.delete(id)) end()
+    const withdrawn = offers.get(id)
+    if (offers.delete(id)) withdrawn()
   }
 
   const context = (answer) => (typeof answer.context === "string" && answer.context ? [answer.context] : [])
@@ -326,7 +329,8 @@ export const Tenure = async ({ client, directory }) => {
       const tool_name = asked.permission ?? asked.type ?? null
       const told = tell(asked.sessionID, "PermissionRequest", { tool_name, tool_input: wanted(asked) })
       const { metadata, patterns } = asked
-      return offerTo("permission", asked, { tool_name, tool_input: { ...metadata, patterns } }, told)
+      const tool_input = { ...wanted(asked), ...metadata, patterns }
+      return offerTo("permission", asked, { tool_name, tool_input }, told)
     },
     "permission.replied": ({ sessionID, reply, response, requestID, permissionID }) => {
       withdraw(requestID ?? permissionID)

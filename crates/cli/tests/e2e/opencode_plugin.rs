@@ -72,12 +72,14 @@ await permission("per_4")
 await event("permission.replied", { sessionID: "s", requestID: "per_4", reply: "once" })
 await permission("per_5")
 await answer({ decision: "allow" })
+await event("permission.asked", { id: "per_6", sessionID: "s", permission: "edit", patterns: ["a"], metadata: { filepath: "/w/a", diff: "+x" } })
+await answer({ decision: "allow" })
 console.log(JSON.stringify(posts.map(({ url, path, body }) => [url, path.requestID, body ?? null])))
 process.exit(0)
 "#;
 
-/// Waits for the answer if it is the process that waits; ended when the plugin ends it.
-const ANSWERING: &str = "#!/bin/sh\ncat >/dev/null\ncase \"$*\" in\n*--answers*) while [ ! -f answer ]; do sleep 0.05; done; cat answer;;\nesac\n";
+/// Keeps its event and waits for the answer if it is the process that waits; ended when the plugin ends it.
+const ANSWERING: &str = "#!/bin/sh\ncase \"$*\" in\n*--answers*) cat >asked; while [ ! -f answer ]; do sleep 0.05; done; cat answer;;\n*) cat >/dev/null;;\nesac\n";
 
 #[test]
 fn the_plugin_sends_opencode_an_answer_for_that_one_request() {
@@ -95,9 +97,15 @@ fn the_plugin_sends_opencode_an_answer_for_that_one_request() {
         [question, "que_1", {"answers": [["Red"]]}],
         ["/question/{requestID}/reject", "que_2", null],
         [permission, "per_5", {"reply": "once"}],
+        [permission, "per_6", {"reply": "once"}],
     ]);
     let posted: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(posted, expected);
+    // The process that waits is told the file by the name that every other event has for it.
+    let asked = fs::read_to_string(env.work().join("asked")).unwrap();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    let input = json!({"filePath": "/w/a", "filepath": "/w/a", "diff": "+x", "patterns": ["a"]});
+    assert_eq!(asked["tool_input"], input);
     // Without the switch nothing is offered.
     env.tenure(&["install", "opencode"]).ok();
     let text = installed(&env);
