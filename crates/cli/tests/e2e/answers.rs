@@ -9,6 +9,7 @@ use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, Signal, poll};
 
 use crate::env;
 use crate::support::answer::{PATIENCE, asked_by_nobody, register};
+use crate::support::hook::sleeps;
 use crate::support::hooked::Hooked;
 
 /// Agents whose questions may be answered, for as long as a test needs.
@@ -428,6 +429,23 @@ fn what_an_agent_left_in_a_terminal_cannot_answer() {
 }
 
 #[test]
+fn a_persons_session_that_an_agent_registers_for_its_shell_cannot_answer() {
+    let env = answering("5m");
+    let hooked = session(&env, "c-1");
+    let (_hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let line = format!(
+        "tenure register --agent human --pid $$ >/dev/null && \
+         tenure answer {} {id} allow --json </dev/tty 2>/dev/tty; exit $?",
+        hooked.handle()
+    );
+    let said = env
+        .agent_at_terminal("codex")
+        .run(Cmd::shell(&line).unset("TENURE_SESSION"));
+    let why = cannot(&env, &id, &said);
+    assert!(why.contains("codex runs it"), "{why}");
+}
+
+#[test]
 fn a_terminal_is_a_persons_only_in_its_foreground_and_without_an_agents_variables() {
     let env = answering("5m");
     let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
@@ -465,6 +483,8 @@ fn a_hook_that_does_not_react_is_not_called_gone() {
     let env = answering("5m");
     let (hooked, shell) = (session(&env, "c-1"), env.shell_at_terminal());
     let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    // Before that it still has the time limit of any hook.
+    poll(PATIENCE, "it waits", || sleeps(hook.pid).then_some(()));
     assert!(hook.signal(Signal::STOP));
     let line = format!("{} {id} allow", hooked.handle());
     let why = refused(answer(&shell, &line), "not_open");
@@ -518,6 +538,19 @@ fn an_answer_file_written_by_hand_sends_nothing_that_is_not_logged() {
         "not_open",
     );
     assert_eq!(log(&env), [Value::Null; 0]);
+}
+
+#[test]
+fn an_answer_file_that_does_not_fit_the_question_sends_nothing() {
+    let env = answering("5m");
+    let hooked = session(&env, "c-1");
+    let (hook, id) = asks(&env, &hooked, &shell_call("ls"));
+    let recorded = closing(&env, &id).with_extension("recorded");
+    write_whole(&recorded, &json!(null));
+    let forged = json!({"how": "answered", "answer": {"texts": ["ls -a"]}, "by": "me",
+        "at": "2026-11-15T08:00:00Z"});
+    write_whole(&closing(&env, &id), &forged);
+    says_nothing(hook);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tenure_testkit::{Agent, Background, Cmd, Env, Output, Shell, Signal, poll};
 
 use crate::env;
-use crate::support::hook::{captured, claude, send, told};
+use crate::support::hook::{captured, claude, send, sleeps, told};
 use crate::support::line::{SOON, handle, refused, run, session, take};
 
 /// How an agent's own hook names what woke it.
@@ -76,16 +76,6 @@ fn waiter(env: &Env, agent: &Agent, id: &str) -> Background {
         sleeps(job.pid).then_some(())
     });
     job
-}
-
-/// Whether a process sleeps in a poll with its directory watched.
-fn sleeps(pid: u32) -> bool {
-    let proc = PathBuf::from(format!("/proc/{pid}"));
-    let called = std::fs::read_to_string(proc.join("syscall")).unwrap_or_default();
-    let is_poll = called.starts_with("271 ") || called.starts_with("7 ");
-    let open = std::fs::read_dir(proc.join("fd")).into_iter().flatten();
-    let mut open = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-    is_poll && open.any(|file| file == Path::new("anon_inode:inotify"))
 }
 
 /// How often a process has gone to sleep.
@@ -302,15 +292,26 @@ fn an_agent_that_a_woken_one_starts_wakes_nobody_either() {
 }
 
 #[test]
-fn a_command_in_the_background_of_a_terminal_wakes_nobody() {
+fn only_a_person_in_the_foreground_of_a_terminal_wakes() {
     let env = waking();
     let (person, ann, to) = person_and_ann(&env);
     let waits = waiter(&env, &ann, "a1");
     person
-        .line(&format!("tenure tell {to} hello 2>/dev/tty & wait $!"))
+        .line(&format!("tenure tell {to} behind 2>/dev/tty & wait $!"))
         .ok();
-    assert!(!is_announced(&env));
-    assert!(waits.is_alive());
+    let stranger = env.agent_at_terminal("codex");
+    let line = format!("tenure tell {to} strange </dev/tty 2>/dev/tty");
+    stranger.run(Cmd::shell(&line)).ok();
+    tells(&person, &to, "awake", "").ok();
+    let said = waits.wait();
+    assert_eq!(said.code, 2, "{said}");
+    assert!(said.stderr.contains("\"awake\""), "{said}");
+    // They are pending, but no sender announced them.
+    let heard = told(&woken(&env, &ann, "a1", &said)).unwrap_or_default();
+    for text in ["\"behind\"", "\"strange\""] {
+        assert!(!said.stderr.contains(text), "{said}");
+        assert!(heard.contains(text), "{heard}");
+    }
 }
 
 #[test]

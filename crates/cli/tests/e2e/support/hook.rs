@@ -1,7 +1,7 @@
 //! Events of agents to their hooks, and what they answer.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -134,4 +134,14 @@ pub fn only(env: &Env) -> Value {
 #[track_caller]
 pub fn session_of(agent: &Agent) -> Value {
     ask(agent, &["whoami"])["session"].clone()
+}
+
+/// Whether a process sleeps in a poll with its directory watched.
+pub fn sleeps(pid: u32) -> bool {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let called = std::fs::read_to_string(proc.join("syscall")).unwrap_or_default();
+    let is_poll = called.starts_with("271 ") || called.starts_with("7 ");
+    let open = std::fs::read_dir(proc.join("fd")).into_iter().flatten();
+    let mut open = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    is_poll && open.any(|file| file == Path::new("anon_inode:inotify"))
 }
