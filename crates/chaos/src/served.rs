@@ -6,6 +6,9 @@
 //! it was asked. The store's rows show which call that was; if that is unknown, nothing is
 //! concluded. Paths are left out, because other paths can block them, and so are waiters that
 //! require quiet.
+//!
+//! A waiter may wait a second for each one before it, and as long as the store lets others wait for a simple call at that
+//! time: a stopped process may hold the write lock, and SQLite gives it to those who ask for it in no order.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,9 +17,11 @@ use super::history::{Call, History};
 use super::record::{CallAnswer, Op};
 use super::rule::{Violation, observed};
 
-/// How long a session may wait for a free key, in nanoseconds: a second for one before it that does
-/// not act, and the time for which a stopped worker may hold the store's write lock.
-const MAX_NANOS: u64 = 3_000_000_000;
+/// How long a waiter may take in its turn, in nanoseconds.
+const TURN: u64 = 1_000_000_000;
+
+/// How long a session may wait after those before it: it may be stopped too, and writes beside all others.
+const OWN: u64 = 2_000_000_000;
 
 /// How long a worker that is never stopped may take from a grant to recording it, in nanoseconds.
 const ANSWERING: u64 = 1_000_000_000;
@@ -54,7 +59,12 @@ pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
             };
             let from = (*from).max(call.asked);
             let free = until.saturating_sub(from);
-            if free > MAX_NANOS && free - MAX_NANOS > history.stalled(from, until) {
+            if free <= OWN {
+                continue;
+            }
+            let before = before(history, call, key, from);
+            let may = OWN + before * TURN + slowest(history, from, until);
+            if free > may && free - may > history.stalled(from, until) {
                 let what = format!(
                     "{} waited for {key} for {} ms while it was free after epoch {}",
                     call.tag,
@@ -71,6 +81,31 @@ pub fn violations(history: &History, audit: Option<&Audit>) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// How many others waited for a key at a time, before this one in line.
+fn before(history: &History, me: &Call, key: &str, at: u64) -> u64 {
+    let is_before = |call: &&Call| {
+        let Op::Claim(claim) = &call.op else {
+            return false;
+        };
+        let waits = claim.wait.is_some() && claim.keys.iter().any(|one| one == key);
+        waits && call.asked < me.asked && call.until > at
+    };
+    let all = history.calls.iter().filter(is_before).count();
+    u64::try_from(all).unwrap_or(u64::MAX)
+}
+
+/// How long the slowest simple call took that was under way between these times.
+fn slowest(history: &History, from: u64, until: u64) -> u64 {
+    let is_simple = |call: &&Call| match &call.op {
+        Op::Claim(claim) => claim.wait.is_none(),
+        _ => true,
+    };
+    let under_way = |call: &&Call| call.asked < until && call.until > from;
+    let answered = history.calls.iter().filter(|call| call.answer.is_some());
+    let calls = answered.filter(is_simple).filter(under_way);
+    calls.map(|call| call.until - call.asked).max().unwrap_or(0)
 }
 
 fn gaps(history: &History, audit: &Audit) -> Gaps {
@@ -209,6 +244,31 @@ mod tests {
             rows(&mut audit, 2, &tag);
             assert_eq!(count(&story, &audit), expected);
         }
+    }
+
+    #[test]
+    fn those_before_it_and_a_slow_store_are_allowed_for() {
+        let late = |also: &dyn Fn(&mut Story)| {
+            let (mut story, tag, mut audit) = story(5 * SECOND, granted(&[grant(KEY, 2)]));
+            also(&mut story);
+            rows(&mut audit, 2, &tag);
+            count(&story, &audit)
+        };
+        assert_eq!(late(&|_| {}), 1);
+        let before = |story: &mut Story, life: &'static str| {
+            let life = story.life(life);
+            story.call(life, "C", SECOND / 2, 7 * SECOND, waits(), None);
+        };
+        assert_eq!(late(&|story| before(story, "c")), 1);
+        assert_eq!(
+            late(&|story| ["c", "d"].iter().for_each(|one| before(story, one))),
+            0
+        );
+        let slow = |story: &mut Story| {
+            let life = story.life("c");
+            story.call(life, "C", SECOND, 3 * SECOND, release("wp:9"), yes(1));
+        };
+        assert_eq!(late(&slow), 0);
     }
 
     #[test]
