@@ -4,6 +4,8 @@
 "use strict";
 
 const { spawn } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
 const path = require("node:path");
 
 const INTERNAL = 70;
@@ -34,6 +36,8 @@ function runBelow(program, words) {
   child.on("error", (error) => fail(`error: cannot start ${program}: ${error.message}`));
   child.on("exit", (code, signal) => {
     if (signal === null) process.exit(code);
+    // Where the signal does not end this process (the first one of a container), the exit code tells of it.
+    process.exitCode = 128 + os.constants.signals[signal];
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });
@@ -42,8 +46,14 @@ function runBelow(program, words) {
 const program = locate();
 const words = process.argv.slice(2);
 try {
+  // A program that cannot be started ends node abruptly in execve, so that is asked before.
+  fs.accessSync(program, fs.constants.X_OK);
+} catch (error) {
+  fail(`error: cannot start ${program}: ${error.message}`);
+}
+try {
   if (process.execve) process.execve(program, [program, ...words], process.env);
 } catch {
-  // What cannot be replaced here runs below; what cannot be started is reported there.
+  // Node refuses it in a worker or where the platform has none: then the program runs below.
 }
 runBelow(program, words);
