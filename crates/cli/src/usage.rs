@@ -28,6 +28,8 @@ const USUAL: &[(&str, &str)] = &[
     ("attach", "goto"),
     ("kill", "end"),
     ("start", "run"),
+    ("send", "tell"),
+    ("settings", "config"),
 ];
 
 impl Grammar {

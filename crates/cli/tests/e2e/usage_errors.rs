@@ -110,6 +110,8 @@ fn a_mistyped_verb_or_flag_is_answered_with_the_nearest() {
         ("attach x", "'attach'", "goto x"),
         ("kill x", "'kill'", "end --help"),
         ("start", "'start'", "run --help"),
+        ("send x hi", "'send'", "tell x hi"),
+        ("settings", "'settings'", "config"),
     ] {
         let (error, told) = wrong(&env, 2, line);
         assert!(error.contains(said), "{line}: {error}");
