@@ -232,8 +232,9 @@ impl QuestionFiles {
                 found.is_file() && Timestamp(at) < oldest
             };
             let path = entry.path();
-            let is_over = entry.metadata().is_ok_and(is_old)
-                && !(self.read::<QuestionFile>(&path)).is_some_and(|one| one.awaited().is_some());
+            let is_awaited =
+                || (self.read::<QuestionFile>(&path)).is_some_and(|one| one.awaited().is_some());
+            let is_over = entry.metadata().is_ok_and(is_old) && !is_awaited();
             if is_over && fs_err::remove_file(path).is_err() {
                 return;
             }
