@@ -119,7 +119,7 @@ pub(super) fn hand_out(
     for one in taken {
         grants.push(match one {
             OwnKey::Granted(steps) => carry_out(ctx, receiver, &steps, request)?,
-            OwnKey::Mine { key, retry } => answer(ctx, &key, !retry)?,
+            OwnKey::Mine { record, retry } => answer(ctx, &record, !retry)?,
         });
     }
     Ok(grants)

@@ -252,7 +252,8 @@ fn take(
         reason: Some(reason.clone()),
     };
     grant(ctx, &record, taker, terms)?;
-    let mut view = answer(ctx, key, false)?;
+    let record = ctx.claim_record(key)?;
+    let mut view = answer(ctx, &record, false)?;
     let left = ctx
         .may_be_written_for(std::slice::from_ref(key))?
         .remove(key);

@@ -275,10 +275,13 @@ pub fn end_by_lease(ctx: &mut Ctx<'_>, session: &Session, why: &str) -> Result<(
     ctx.end_open_holds(session.id, EndedBy::Lease, why)
 }
 
-/// The answer for a claim that the caller already has.
-pub(super) fn answer(ctx: &mut Ctx<'_>, key: &Key, already_held: bool) -> Result<Grant, Stop> {
-    let record = ctx.claim_record(key)?;
-    let mut view = shown(ctx, &record)?;
+/// The answer for a claim that the caller has.
+pub(super) fn answer(
+    ctx: &mut Ctx<'_>,
+    record: &ClaimRecord,
+    already_held: bool,
+) -> Result<Grant, Stop> {
+    let mut view = shown(ctx, record)?;
     view.already_held = Some(already_held);
     view.taken_from = record
         .current()

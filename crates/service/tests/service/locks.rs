@@ -379,6 +379,23 @@ fn a_holder_that_speaks_between_two_attempts_keeps_its_key() {
     assert!(kept > 0, "it never came between");
 }
 
+/// A takeover that commits between two reads must not make its key an answer to who lost it: on a server every statement
+/// reads another moment.
+#[test]
+fn a_claim_of_ones_own_key_is_answered_from_one_read() {
+    let mut rig = Rig::new();
+    let [ann, _bob] = two(&mut rig);
+    rig.claim(&ann, "wp:1").unwrap();
+    rig.store.rereads.set(0);
+    let request = ClaimRequest {
+        pick: Pick::All,
+        ..asks(&["wp:1"])
+    };
+    let again = rig.call(&ann, |service| service.claim(&ActFor::default(), &request));
+    assert_eq!(again.unwrap()[0].already_held, Some(true));
+    assert_eq!(rig.store.rereads.get(), 0);
+}
+
 /// Another takes the key, or takes what overlaps it, between two attempts.
 #[test]
 fn a_key_granted_between_two_attempts_stays_with_its_holder() {

@@ -41,6 +41,15 @@ impl RecordingTx<'_> {
         self.lookups.update(|count| count + 1);
     }
 
+    fn before_claims(&mut self, keys: &[Key]) {
+        for key in keys {
+            let is_locked = self.locked.contains(&Lock::Key(key.clone()));
+            if self.mode != TxMode::Read && !is_locked && !self.read.insert(key.clone()) {
+                self.rereads.update(|count| count + 1);
+            }
+        }
+    }
+
     fn before_insert_session(&mut self, session: &Session) {
         self.writes("insert_session");
         self.born.push(session.id);

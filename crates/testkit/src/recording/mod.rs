@@ -28,6 +28,8 @@ pub struct RecordingStore<S> {
     pub is_shared: bool,
     /// How many times sessions were looked up by their processes.
     pub lookups: Rc<Cell<usize>>,
+    /// How many times a writer read a claim again that it had not locked: the second answer may be of another moment.
+    pub rereads: Rc<Cell<usize>>,
     /// A key whose holds cannot be read.
     pub unreadable: Option<Key>,
     /// What another process does, and before which of the next transactions.
@@ -44,6 +46,7 @@ impl<S: Store> RecordingStore<S> {
             is_shared: store.is_shared(),
             store,
             lookups: Rc::default(),
+            rereads: Rc::default(),
             unreadable: None,
             pending: None,
         }
@@ -99,9 +102,11 @@ impl<S: Store> Store for RecordingStore<S> {
             tx: self.store.begin_until(mode, until)?,
             mode,
             locked: BTreeSet::new(),
+            read: BTreeSet::new(),
             born: Vec::new(),
             born_runs: Vec::new(),
             lookups: Rc::clone(&self.lookups),
+            rereads: Rc::clone(&self.rereads),
             asked_the_time: false,
             story: vec![format!("begin {mode:?}")],
         }))
@@ -137,11 +142,14 @@ struct RecordingTx<'a> {
     unreadable: Option<Key>,
     mode: TxMode,
     locked: BTreeSet<Lock>,
+    /// Keys whose claims it read without a lock.
+    read: BTreeSet<Key>,
     /// Sessions that it created, which no other transaction can see.
     born: Vec<SessionId>,
     /// Runs that it created.
     born_runs: Vec<RunId>,
     lookups: Rc<Cell<usize>>,
+    rereads: Rc<Cell<usize>>,
     asked_the_time: bool,
     /// What it locked, read and wrote, in order.
     story: Vec<String>,

@@ -13,7 +13,7 @@ use crate::claim::view::ClaimView;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use tenure_core::claim::{ClaimOptions, ClaimRecord, EndedBy, Hold, Verdict, decide};
-use tenure_core::id::{Epoch, SessionId};
+use tenure_core::id::SessionId;
 use tenure_core::key::Key;
 use tenure_core::process::{Process, Survivors};
 use tenure_core::session::{Session, Standing};
@@ -24,8 +24,7 @@ pub(super) enum Finding {
     Free(Box<GrantPlan>),
     /// The asker has it, from before or by this same request.
     Mine {
-        key: Key,
-        epoch: Epoch,
+        record: Box<ClaimRecord>,
         retry: bool,
     },
     Refused(Box<Refusal>),
@@ -136,8 +135,7 @@ pub(super) fn assess(
 
 fn mine_already(record: &ClaimRecord, retry: bool) -> Finding {
     Finding::Mine {
-        key: record.key.clone(),
-        epoch: record.epoch,
+        record: Box::new(record.clone()),
         retry,
     }
 }

@@ -18,6 +18,7 @@ use super::rivals::Asker;
 use crate::context::{Ctx, Stop};
 use crate::error::Error;
 use crate::unseen::Unseen;
+use tenure_core::claim::ClaimRecord;
 use tenure_core::id::{Epoch, SessionToken, Ticket};
 use tenure_core::key::Key;
 use tenure_core::line::{Fitness, LinePosition, Waiter, line_position};
@@ -50,7 +51,11 @@ impl Choice {
 /// A key that the asker gets, or already has.
 pub(super) enum OwnKey {
     Granted(Box<GrantPlan>),
-    Mine { key: Key, retry: bool },
+    /// As it was read when that was found: its row is not locked, so another read may find another holder.
+    Mine {
+        record: Box<ClaimRecord>,
+        retry: bool,
+    },
 }
 
 pub(super) fn choose(
@@ -141,7 +146,7 @@ fn choose_all(findings: Vec<Finding>) -> Choice {
                 open.push(steps.record.key.clone());
                 taken.push(OwnKey::Granted(steps));
             }
-            Finding::Mine { key, retry, .. } => taken.push(OwnKey::Mine { key, retry }),
+            Finding::Mine { record, retry } => taken.push(OwnKey::Mine { record, retry }),
             Finding::Refused(mut refusal) => {
                 open.append(&mut refusal.open_to_others);
                 first.get_or_insert(refusal);
@@ -165,11 +170,16 @@ fn choose_any(findings: Vec<Finding>) -> Choice {
     for finding in findings {
         match finding {
             Finding::Mine {
-                key, retry: true, ..
+                record,
+                retry: true,
             } => {
-                return Choice::Take(vec![OwnKey::Mine { key, retry: true }]);
+                return Choice::Take(vec![OwnKey::Mine {
+                    record,
+                    retry: true,
+                }]);
             }
-            Finding::Mine { key, epoch, .. } => {
+            Finding::Mine { record, .. } => {
+                let (key, epoch) = (record.key, record.epoch);
                 refusals.push(Refusal::permanently(Error::AlreadyHeld { key, epoch }));
             }
             Finding::Free(steps) => {
