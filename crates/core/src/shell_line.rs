@@ -22,6 +22,8 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
 const MAX_BRACKETS: usize = 12;
 /// How many words of a line may open a part of it. The parser recurses.
 const MAX_OPENED: usize = 64;
+/// How long a number of a descriptor or of a range may be.
+const MAX_DIGITS: usize = 9;
 /// How deep a line may be quoted in another.
 const MAX_LINES: usize = 6;
 
@@ -124,7 +126,7 @@ struct ShellReader {
 impl ShellReader {
     fn line(&mut self, line: &str) {
         let line = without_documents(line);
-        if self.lines == MAX_LINES || is_too_deep(&line) {
+        if self.lines == MAX_LINES || is_too_deep(&line) || has_long_number(&line) {
             return;
         }
         let read =
@@ -403,6 +405,17 @@ fn document_end(text: &str) -> Option<String> {
     (!end.is_empty()).then_some(end)
 }
 
+/// Whether a number before a redirection or in a range is longer than the parser takes: it panics.
+fn has_long_number(line: &str) -> bool {
+    let mut digits = 0;
+    let joined = line.replace("\\\n", "");
+    joined.chars().any(|c| {
+        let is_after = digits > MAX_DIGITS && matches!(c, '<' | '>' | '.' | '}');
+        digits = if c.is_ascii_digit() { digits + 1 } else { 0 };
+        is_after
+    })
+}
+
 fn is_too_deep(line: &str) -> bool {
     let (mut now, mut deepest) = (0_usize, 0);
     for c in line.bytes() {
@@ -425,6 +438,18 @@ fn is_too_deep(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_descriptor_that_no_system_has_is_not_read() {
+        for line in [
+            "echo a 99999999999999999999> f",
+            "echo a 9999999999\\\n9999999999>f",
+            "rm {1..99999999999999999999}",
+        ] {
+            assert_eq!(commands(line), [], "{line}");
+        }
+        assert_eq!(commands("echo 99999999999999999999 > f; rm g").len(), 2);
+    }
 
     #[test]
     fn a_line_that_names_no_program_is_not_parsed() {

@@ -227,6 +227,10 @@ impl PostgresUrl {
 
     /// Reads `host=db user=ann password='a b'`.
     fn parse_words(text: &str) -> Result<Self, BadUrl> {
+        if text.contains('\0') {
+            let why = "contains a NUL character".to_owned();
+            return Err(BadUrl { part: None, why });
+        }
         let mut url = Self {
             addresses: addresses("")?,
             ..Self::nowhere()

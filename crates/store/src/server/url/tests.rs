@@ -108,6 +108,17 @@ fn a_password_may_contain_what_ends_other_parts() {
 }
 
 #[test]
+fn no_form_of_an_address_has_a_nul() {
+    for text in [
+        "host=db dbname=w user='an\0n'",
+        "postgres://an\0n@db/w",
+        "postgres://an%00n@db/w",
+    ] {
+        assert!(PostgresUrl::parse(text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
 fn words_are_an_address_too() {
     let text = "host = db user=ann password='a b\\'c' dbname=w sslmode=require";
     assert!(PostgresUrl::is_one(text));
