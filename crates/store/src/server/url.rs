@@ -443,8 +443,10 @@ fn addresses(hosts: &str) -> Result<Vec<Address>, BadUrl> {
 /// Hosts in a parameter, without ports.
 fn addresses_of(hosts: &str) -> Result<Vec<Address>, BadUrl> {
     let one = |host: &str| {
-        if host.is_empty() {
-            return Err(bad("host", "is empty"));
+        check_host(host)?;
+        // The form of a URL has no other name with one.
+        if host.contains(':') && host.parse::<IpAddr>().is_err() {
+            return Err(bad("host", "contains a : and is no IPv6 address"));
         }
         Ok(Address {
             host: host.to_owned(),
@@ -452,6 +454,16 @@ fn addresses_of(hosts: &str) -> Result<Vec<Address>, BadUrl> {
         })
     };
     hosts.split(',').map(one).collect()
+}
+
+fn check_host(host: &str) -> Result<(), BadUrl> {
+    if host.is_empty() {
+        return Err(bad("host", "is empty"));
+    }
+    if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(bad("host", "contains white space"));
+    }
+    Ok(())
 }
 
 fn address(text: &str) -> Result<Address, BadUrl> {
@@ -476,12 +488,7 @@ fn address(text: &str) -> Result<Address, BadUrl> {
         let host = decoded("host", host)?.unwrap_or_default();
         (host, port)
     };
-    if host.is_empty() {
-        return Err(bad("host", "is empty"));
-    }
-    if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(bad("host", "contains white space"));
-    }
+    check_host(&host)?;
     let port = match port {
         Some(port) => checked_port(port)?,
         None => DEFAULT_PORT,

@@ -119,6 +119,19 @@ fn no_form_of_an_address_has_a_nul() {
 }
 
 #[test]
+fn words_name_only_hosts_that_a_url_can_name() {
+    for host in ["db:5432", "a:b?c", "a b", ""] {
+        let text = format!("dbname=w host='{host}'");
+        assert!(PostgresUrl::parse(&text).is_err(), "{text}");
+    }
+    for host in ["db", "::1", "/run/postgresql"] {
+        let url = PostgresUrl::parse(&format!("dbname=w host={host}")).unwrap();
+        let again = PostgresUrl::parse(&url.without_password()).unwrap();
+        assert_eq!(again, url);
+    }
+}
+
+#[test]
 fn words_are_an_address_too() {
     let text = "host = db user=ann password='a b\\'c' dbname=w sslmode=require";
     assert!(PostgresUrl::is_one(text));
