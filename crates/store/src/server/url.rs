@@ -162,7 +162,7 @@ impl PostgresUrl {
             database: decoded("database", database.unwrap_or_default())?,
             ..Self::nowhere()
         };
-        if url.database.as_ref().is_some_and(|name| name.contains('/')) {
+        if database.is_some_and(|name| name.contains('/')) {
             return Err(bad("database", "contains a /; write %2F"));
         }
         let mut pairs = Vec::new();
@@ -205,7 +205,7 @@ impl PostgresUrl {
             "postgres://{}{}/{}?{}",
             user.unwrap_or_default(),
             hosts.join(","),
-            encoded(self.database.as_deref().unwrap_or_default()),
+            encoded(self.database.as_deref().unwrap_or_default()).replace('/', "%2F"),
             pairs.join("&"),
         )
     }

@@ -132,6 +132,16 @@ fn words_name_only_hosts_that_a_url_can_name() {
 }
 
 #[test]
+fn a_database_may_have_a_slash_in_its_name() {
+    for text in ["dbname=a/b host=db", "postgres://db/a%2Fb"] {
+        let url = PostgresUrl::parse(text).unwrap();
+        assert_eq!(url.database.as_deref(), Some("a/b"));
+        let again = PostgresUrl::parse(&url.without_password()).unwrap();
+        assert_eq!(again, url);
+    }
+}
+
+#[test]
 fn words_are_an_address_too() {
     let text = "host = db user=ann password='a b\\'c' dbname=w sslmode=require";
     assert!(PostgresUrl::is_one(text));
