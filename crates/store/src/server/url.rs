@@ -429,15 +429,17 @@ fn addresses(hosts: &str) -> Result<Vec<Address>, BadUrl> {
             port: DEFAULT_PORT,
         }]);
     }
-    let parts: Vec<&str> = hosts.split(',').collect();
-    if parts.len() > MAX_HOSTS {
-        let why = format!(
-            "names {} hosts; at most {MAX_HOSTS} are allowed",
-            parts.len()
-        );
+    split(hosts)?.map(address).collect()
+}
+
+fn split(hosts: &str) -> Result<std::str::Split<'_, char>, BadUrl> {
+    let parts = hosts.split(',');
+    let count = parts.clone().count();
+    if count > MAX_HOSTS {
+        let why = format!("names {count} hosts; at most {MAX_HOSTS} are allowed");
         return Err(bad("host", why));
     }
-    parts.into_iter().map(address).collect()
+    Ok(parts)
 }
 
 /// Hosts in a parameter, without ports.
@@ -453,7 +455,7 @@ fn addresses_of(hosts: &str) -> Result<Vec<Address>, BadUrl> {
             port: DEFAULT_PORT,
         })
     };
-    hosts.split(',').map(one).collect()
+    split(hosts)?.map(one).collect()
 }
 
 fn check_host(host: &str) -> Result<(), BadUrl> {

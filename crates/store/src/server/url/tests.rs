@@ -124,6 +124,8 @@ fn words_name_only_hosts_that_a_url_can_name() {
         let text = format!("dbname=w host='{host}'");
         assert!(PostgresUrl::parse(&text).is_err(), "{text}");
     }
+    let many = format!("dbname=w host={}", vec!["db"; 100].join(","));
+    assert!(PostgresUrl::parse(&many).is_err());
     for host in ["db", "::1", "/run/postgresql"] {
         let url = PostgresUrl::parse(&format!("dbname=w host={host}")).unwrap();
         let again = PostgresUrl::parse(&url.without_password()).unwrap();
