@@ -22,7 +22,7 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
 const MAX_BRACKETS: usize = 12;
 /// How many words of a line may open a part of it. The parser recurses.
 const MAX_OPENED: usize = 64;
-/// How long a number of a descriptor or of a range may be.
+/// How many digits a descriptor may have.
 const MAX_DIGITS: usize = 9;
 /// How deep a line may be quoted in another.
 const MAX_LINES: usize = 6;
@@ -405,14 +405,13 @@ fn document_end(text: &str) -> Option<String> {
     (!end.is_empty()).then_some(end)
 }
 
-/// Whether a number before a redirection or in a range is longer than the parser takes: it panics.
+/// Whether a redirection has a number that is longer than the parser takes: it panics.
 fn has_long_number(line: &str) -> bool {
-    let mut digits = 0;
     let joined = line.replace("\\\n", "");
-    joined.chars().any(|c| {
-        let is_after = digits > MAX_DIGITS && matches!(c, '<' | '>' | '.' | '}');
-        digits = if c.is_ascii_digit() { digits + 1 } else { 0 };
-        is_after
+    joined.split(['<', '>']).rev().skip(1).any(|before| {
+        let ends_word = |c: char| c.is_whitespace() || ";|&()".contains(c);
+        let word = before.rsplit(ends_word).next().unwrap_or_default();
+        word.len() > MAX_DIGITS && word.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 
@@ -444,11 +443,17 @@ mod tests {
         for line in [
             "echo a 99999999999999999999> f",
             "echo a 9999999999\\\n9999999999>f",
-            "rm {1..99999999999999999999}",
+            "echo a;99999999999999999999<f >g",
         ] {
             assert_eq!(commands(line), [], "{line}");
         }
-        assert_eq!(commands("echo 99999999999999999999 > f; rm g").len(), 2);
+        for line in [
+            "echo 99999999999999999999 > f; rm g",
+            "rm 1700000000.log; echo a1700000000> f-1700000000.txt",
+            "rm {1..99999999999999999999} a; rm b",
+        ] {
+            assert_eq!(commands(line).len(), 2, "{line}");
+        }
     }
 
     #[test]

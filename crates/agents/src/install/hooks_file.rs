@@ -278,8 +278,8 @@ impl HooksFormat {
         }
     }
 
-    /// A misplaced entry: for another event, a duplicate, one that the agent would wait for, or one whose matcher excludes some occasions of the
-    /// event (a start hook that skips resumes leaves sessions unknown).
+    /// A misplaced entry: for another event, a duplicate, one that the agent would wait for, or one whose matcher excludes
+    /// some occasions of the event (a start hook that skips resumes leaves sessions unknown).
     fn is_wrong(&self, entry: &HookEntry, all: &[HookEntry]) -> bool {
         let same = |other: &&HookEntry| other.event == entry.event && other.waits == entry.waits;
         let first = all.iter().find(same);

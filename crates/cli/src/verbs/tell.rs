@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use tenure_core::time::Span;
 use tenure_elsewhere::wake;
 use tenure_host::clock;
@@ -43,13 +41,13 @@ pub fn run(args: &Args, app: &App) -> Outcome {
     let answer = context.service().tell(&args.name, &args.message)?;
     let sent = &answer.value;
     let began = clock::instant();
-    let limit = args.wait.map_or(Duration::MAX, |Span(wait)| wait);
-    wake::start_turn(&mut context, sent).finish(limit);
-    if args.wait.is_none() {
+    // Not ended early, however short the wait: the message would start no turn.
+    wake::start_turn(&mut context, sent).finish();
+    let Some(Span(limit)) = args.wait else {
         return Ok(Output::new("session", &sent.session, details::told(sent))
             .with("delivery", &sent.delivery)
             .told(&answer));
-    }
+    };
     let left = limit.saturating_sub(began.elapsed());
     let receipt = wake::await_receipt(&mut context, sent, left).map_err(unfinished)?;
     let handle = &receipt.value.session.handle;

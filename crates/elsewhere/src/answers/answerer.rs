@@ -1,4 +1,5 @@
-//! Who may answer: a person at a terminal, or a token at the server of this machine. Never an agent, directly or through a program.
+//! Who may answer: a person at a terminal, or a token at the server of this machine. Never an agent, directly or through
+//! a program.
 
 use tenure_app::open::Context;
 use tenure_core::agent;

@@ -28,7 +28,7 @@ const KEPT: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 /// How long it may run.
-pub const ENDS_WITHIN: Duration = Duration::from_secs(10);
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
 /// Starts a command of the agent whose process this is, in the agent's directory; none if its environment cannot be read.
@@ -64,8 +64,8 @@ pub fn start(
 }
 
 /// Waits until it has ended; one that takes too long is ended, with what it started.
-pub fn finish(mut child: Child, limit: Duration) {
-    let until = clock::instant() + limit.min(ENDS_WITHIN);
+pub fn finish(mut child: Child) {
+    let until = clock::instant() + ENDS_WITHIN;
     while matches!(child.try_wait(), Ok(None)) {
         if clock::instant() >= until {
             if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {

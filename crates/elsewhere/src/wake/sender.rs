@@ -2,7 +2,6 @@
 
 use std::process::Child;
 use std::thread;
-use std::time::Duration;
 
 use tenure_agents::{Adapter, Waking};
 use tenure_app::open::Context;
@@ -24,10 +23,10 @@ use crate::wake::program;
 pub struct WakeCommand(Option<Child>);
 
 impl WakeCommand {
-    /// Waits for the agent's command; ends one that takes longer than this, or than it may.
-    pub fn finish(self, limit: Duration) {
+    /// Waits for the agent's command.
+    pub fn finish(self) {
         if let Some(child) = self.0 {
-            program::finish(child, limit);
+            program::finish(child);
         }
     }
 
@@ -36,7 +35,7 @@ impl WakeCommand {
         if let Some(child) = self.0 {
             let waits = thread::Builder::new().name("queue".to_owned());
             waits
-                .spawn(move || program::finish(child, program::ENDS_WITHIN))
+                .spawn(move || program::finish(child))
                 .ignore("the command is not waited for");
         }
     }
