@@ -529,6 +529,16 @@ fn codex_gets_it_by_its_own_command_from_the_sender() {
 }
 
 #[test]
+fn a_short_wait_does_not_end_codexs_command() {
+    let env = waking();
+    let person = env.shell_at_terminal();
+    let ann = codex(&env, "sleep 1; echo done >>$dir/queued");
+    let sent = tells(&person, &handle(&ann), "go on", "--wait 50ms").ok();
+    assert_eq!(sent.json()["delivery"], "waiting", "{sent}");
+    assert_eq!(queued(&env), "done\n");
+}
+
+#[test]
 fn a_codex_command_that_hangs_is_ended_and_a_closed_window_gets_none() {
     let env = waking();
     let person = env.shell_at_terminal();
